@@ -1,0 +1,36 @@
+//! Portcullis: the authorization layer for MCP behind Envoy.
+//!
+//! Envoy forwards; Portcullis decides. It is an external processor (`ext_proc`, a gRPC service) that Envoy asks about
+//! every outbound MCP call: who is calling, may they use this tool, prompt or resource, and does what comes back fit
+//! the answer. The rooms below stand in the order in which one call walks through them, front door to back door;
+//! arrows go one way, down this list.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | `cli` | the command line: one file per command |
+//! | [`config`] | the YAML file: model, load with all faults, JSON Schema |
+//! | [`extproc`] | the front door: Envoy's protobuf in and out, one gRPC stream per HTTP exchange |
+//! | [`exchange`] | the state machine of one HTTP exchange: events in, actions out, no clock and no socket |
+//! | [`ladder`] | the rungs, one file each, in order |
+//! | [`protocol`] | MCP: methods, routing headers, what a call reaches |
+//! | [`identity`] | tokens, key sets, challenges, protected-resource metadata |
+//! | [`upstream`] | what we present to a server: its credential |
+//! | [`record`] | definitions as approved: canonical form, digest, the record file |
+//! | [`policy`] | rules, roles, principal, prices, scopes, URI templates; pure |
+//! | [`refusal`] | the closed enum of reasons; class, status, code, text; the frame |
+//! | [`message`] | bytes to meaning: strict JSON reader, SSE framing, splicing |
+//! | [`telemetry`] | counters, audit, logs |
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod exchange;
+pub mod extproc;
+pub mod identity;
+pub mod ladder;
+pub mod message;
+pub mod policy;
+pub mod protocol;
+pub mod record;
+pub mod refusal;
+pub mod telemetry;
+pub mod upstream;
