@@ -1,0 +1,382 @@
+//! The pass over the bytes. Iterative; every position is checked, nothing is sliced that could be out of range.
+
+use super::{Document, Fault, FaultKind, Kind, Limits, Node};
+
+/// Objects of at most this many members compare their keys pairwise; larger ones sort.
+const PAIRWISE: usize = 12;
+
+/// A container that is still open.
+struct Open {
+    /// Tape index of the container.
+    node: u32,
+    object: bool,
+    count: u32,
+}
+
+struct Reader {
+    document: Document,
+    limits: Limits,
+    at: usize,
+    stack: Vec<Open>,
+    /// Tape indices of the keys of the object that closes, reused.
+    keys: Vec<u32>,
+}
+
+type Step<T = ()> = Result<T, Fault>;
+
+pub(super) fn document(text: String, limits: Limits) -> Step<Document> {
+    if u32::try_from(text.len()).is_err() {
+        return Err(Fault { kind: FaultKind::TooMany, at: 0 });
+    }
+    let nodes = Vec::with_capacity((text.len() / 16).saturating_add(8).min(limits.nodes));
+    let document = Document { text, nodes, unescaped: String::new(), unescaped_ends: Vec::new() };
+    let mut reader = Reader { document, limits, at: 0, stack: Vec::with_capacity(8), keys: Vec::new() };
+    reader.run()?;
+    Ok(reader.document)
+}
+
+/// Positions fit `u32` (checked once in [`document`]); the fallback is never reached and would only refuse.
+fn narrow(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}
+
+impl Reader {
+    fn bytes(&self) -> &[u8] {
+        self.document.text.as_bytes()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes().get(self.at).copied()
+    }
+
+    fn fault<T>(&self, kind: FaultKind) -> Step<T> {
+        let kind = if self.at >= self.bytes().len() && kind == FaultKind::Syntax { FaultKind::Incomplete } else { kind };
+        Err(Fault { kind, at: self.at })
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn push(&mut self, kind: Kind, start: usize, extra: u32) -> Step<u32> {
+        let index = self.document.nodes.len();
+        if index >= self.limits.nodes {
+            return Err(Fault { kind: FaultKind::TooMany, at: start });
+        }
+        let index = narrow(index);
+        let end = narrow(self.at);
+        self.document.nodes.push(Node { start: narrow(start), end, next: index.saturating_add(1), extra, kind });
+        Ok(index)
+    }
+
+    fn run(&mut self) -> Step {
+        loop {
+            self.skip_space();
+            let opened = self.value()?;
+            if opened {
+                continue;
+            }
+            if self.after_value()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads one value, or opens a container that has something in it (`true`: a value must follow).
+    fn value(&mut self) -> Step<bool> {
+        let start = self.at;
+        match self.peek() {
+            Some(b'"') => self.string().map(|()| false),
+            Some(b'{') => self.open(true),
+            Some(b'[') => self.open(false),
+            Some(b't') => self.word(b"true", Kind::Bool),
+            Some(b'f') => self.word(b"false", Kind::Bool),
+            Some(b'n') => self.word(b"null", Kind::Null),
+            Some(b'-' | b'0'..=b'9') => {
+                self.number()?;
+                self.push(Kind::Number, start, 0).map(|_| false)
+            }
+            _ => self.fault(FaultKind::Syntax),
+        }
+    }
+
+    /// Closes what ends here; `true` when the outermost value is done, `false` when another value must follow.
+    fn after_value(&mut self) -> Step<bool> {
+        loop {
+            self.skip_space();
+            let next = self.peek();
+            let Some(open) = self.stack.last_mut() else {
+                return if next.is_none() { Ok(true) } else { self.fault(FaultKind::Trailing) };
+            };
+            open.count = open.count.saturating_add(1);
+            match (next, open.object) {
+                (Some(b','), true) => {
+                    self.at += 1;
+                    self.skip_space();
+                    self.key()?;
+                    return Ok(false);
+                }
+                (Some(b','), false) => {
+                    self.at += 1;
+                    return Ok(false);
+                }
+                (Some(b'}'), true) | (Some(b']'), false) => {
+                    self.at += 1;
+                    self.close()?;
+                }
+                _ => return self.fault(FaultKind::Syntax),
+            }
+        }
+    }
+
+    fn open(&mut self, object: bool) -> Step<bool> {
+        if self.stack.len() >= self.limits.depth {
+            return self.fault(FaultKind::Depth);
+        }
+        let node = self.push(if object { Kind::Object } else { Kind::Array }, self.at, 0)?;
+        self.stack.push(Open { node, object, count: 0 });
+        self.at += 1;
+        self.skip_space();
+        match (self.peek(), object) {
+            (Some(b'}'), true) | (Some(b']'), false) => {
+                self.at += 1;
+                self.close()?;
+                Ok(false)
+            }
+            (_, true) => self.key().map(|()| true),
+            (_, false) => Ok(true),
+        }
+    }
+
+    fn key(&mut self) -> Step {
+        if self.peek() != Some(b'"') {
+            return self.fault(FaultKind::Syntax);
+        }
+        self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return self.fault(FaultKind::Syntax);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &[u8], kind: Kind) -> Step<bool> {
+        let start = self.at;
+        if !self.bytes().get(start..).is_some_and(|rest| rest.starts_with(word)) {
+            return self.fault(FaultKind::Syntax);
+        }
+        self.at += word.len();
+        self.push(kind, start, 0).map(|_| false)
+    }
+
+    fn digits(&mut self) -> Step {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start { self.fault(FaultKind::Number) } else { Ok(()) }
+    }
+
+    fn number(&mut self) -> Step {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Step {
+        let Some(open) = self.stack.pop() else { return self.fault(FaultKind::Syntax) };
+        let next = narrow(self.document.nodes.len());
+        let end = narrow(self.at);
+        if let Some(node) = self.document.nodes.get_mut(open.node as usize) {
+            node.end = end;
+            node.next = next;
+            node.extra = open.count;
+        }
+        if open.object && open.count > 1 { self.unique_keys(open.node.saturating_add(1), next) } else { Ok(()) }
+    }
+
+    fn unique_keys(&mut self, first: u32, end: u32) -> Step {
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        let nodes = &self.document.nodes;
+        let mut key = first;
+        while key < end {
+            keys.push(key);
+            key = nodes.get(key as usize + 1).map_or(end, |value| value.next);
+        }
+        let repeated = if keys.len() <= PAIRWISE { self.repeated_pairwise(&keys) } else { self.repeated_sorted(&mut keys) };
+        self.keys = keys;
+        match repeated {
+            Some(at) => Err(Fault { kind: FaultKind::DuplicateKey, at }),
+            None => Ok(()),
+        }
+    }
+
+    fn key_at(&self, index: u32) -> (&[u8], usize) {
+        match self.document.nodes.get(index as usize) {
+            Some(node) => (self.document.string(node).as_bytes(), node.start as usize),
+            None => (&[], 0),
+        }
+    }
+
+    fn repeated_pairwise(&self, keys: &[u32]) -> Option<usize> {
+        for (n, later) in keys.iter().enumerate() {
+            let (key, at) = self.key_at(*later);
+            if keys.iter().take(n).any(|earlier| self.key_at(*earlier).0 == key) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Sorting and not hashing: keys chosen to collide cost nothing extra.
+    fn repeated_sorted(&self, keys: &mut [u32]) -> Option<usize> {
+        keys.sort_unstable_by(|a, b| self.key_at(*a).0.cmp(self.key_at(*b).0).then(a.cmp(b)));
+        keys.windows(2)
+            .filter_map(|pair| match pair {
+                [a, b] if self.key_at(*a).0 == self.key_at(*b).0 => Some(self.key_at(*b).1),
+                _ => None,
+            })
+            .min()
+    }
+
+    fn string(&mut self) -> Step {
+        let start = self.at;
+        self.at += 1;
+        self.plain_run();
+        match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                self.push(Kind::String, start, 0).map(|_| ())
+            }
+            Some(b'\\') => self.escaped_string(start),
+            Some(_) => self.fault(FaultKind::Control),
+            None => self.fault(FaultKind::Incomplete),
+        }
+    }
+
+    /// Moves to the next quote, backslash, control character, or the end.
+    fn plain_run(&mut self) {
+        let bytes = self.document.text.as_bytes();
+        let rest = bytes.get(self.at..).unwrap_or_default();
+        let mut offset = 0;
+        let mut words = rest.chunks_exact(8);
+        for word in words.by_ref() {
+            let special = special_bytes(word);
+            if special != 0 {
+                self.at += offset + (special.trailing_zeros() / 8) as usize;
+                return;
+            }
+            offset += 8;
+        }
+        let tail = words.remainder();
+        self.at += offset + tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F)).unwrap_or(tail.len());
+    }
+
+    fn escaped_string(&mut self, start: usize) -> Step {
+        let mut run = start + 1;
+        loop {
+            let plain = self.document.text.get(run..self.at).unwrap_or_default();
+            self.document.unescaped.push_str(plain);
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    let decoded = self.escape()?;
+                    self.document.unescaped.push(decoded);
+                }
+                Some(_) => return self.fault(FaultKind::Control),
+                None => return self.fault(FaultKind::Incomplete),
+            }
+            run = self.at;
+            self.plain_run();
+        }
+        self.at += 1;
+        self.document.unescaped_ends.push(narrow(self.document.unescaped.len()));
+        let extra = narrow(self.document.unescaped_ends.len());
+        self.push(Kind::String, start, extra).map(|_| ())
+    }
+
+    fn escape(&mut self) -> Step<char> {
+        let start = self.at;
+        let code = self.bytes().get(start + 1).copied();
+        self.at += 2;
+        Ok(match code {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(start),
+            Some(_) => return Err(Fault { kind: FaultKind::Escape, at: start }),
+            None => return Err(Fault { kind: FaultKind::Incomplete, at: start }),
+        })
+    }
+
+    /// The four digits behind `\u`, and for a high surrogate the `\u` and four digits behind those.
+    fn unicode_escape(&mut self, start: usize) -> Step<char> {
+        let half = |kind| Err(Fault { kind, at: start });
+        let first = self.hex4()?;
+        if !(0xD800..0xDC00).contains(&first) {
+            return char::from_u32(first).map_or_else(|| half(FaultKind::Surrogate), Ok);
+        }
+        if !self.bytes().get(self.at..).is_some_and(|rest| rest.starts_with(b"\\u")) {
+            return half(FaultKind::Surrogate);
+        }
+        self.at += 2;
+        let second = self.hex4()?;
+        if !(0xDC00..0xE000).contains(&second) {
+            return half(FaultKind::Surrogate);
+        }
+        let scalar = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+        char::from_u32(scalar).map_or_else(|| half(FaultKind::Surrogate), Ok)
+    }
+
+    fn hex4(&mut self) -> Step<u32> {
+        let mut value = 0;
+        for _ in 0..4 {
+            let Some(byte) = self.peek() else { return self.fault(FaultKind::Incomplete) };
+            let Some(digit) = char::from(byte).to_digit(16) else { return self.fault(FaultKind::Escape) };
+            value = value << 4 | digit;
+            self.at += 1;
+        }
+        Ok(value)
+    }
+}
+
+/// The high bit of each byte of `word` (8 bytes) that is a quote, a backslash or a control character. The lowest one
+/// set is exact; higher ones may be false alarms of the borrow, which is why only the lowest is used.
+fn special_bytes(word: &[u8]) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let Ok(word) = <[u8; 8]>::try_from(word) else { return 0 };
+    let word = u64::from_le_bytes(word);
+    let equal = |byte: u8| {
+        let differs = word ^ (ONES * u64::from(byte));
+        differs.wrapping_sub(ONES) & !differs & HIGH
+    };
+    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+    equal(b'"') | equal(b'\\') | control
+}
