@@ -1,1 +1,3 @@
-//! The room `identity`.
+//! Who is calling: tokens, key sets, challenges, protected-resource metadata.
+
+pub mod config;
