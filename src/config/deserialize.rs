@@ -1,0 +1,79 @@
+//! A serde deserializer over the located tree, and a loader that reports every fault of a file instead of the first.
+//!
+//! Serde stops at the first error. [`load`] records it with its place, takes the node that was wrong out of the tree and
+//! tries again, until the value loads or nothing is left. A key that went that way is not reported as missing too.
+
+mod fault;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use serde::de::DeserializeOwned;
+
+use super::tree::{Node, PlacedFault};
+pub(crate) use fault::Fault;
+use fault::{Kind, Site};
+use value::Reader;
+
+/// Most faults reported of one file. Whoever has more will look at these first.
+const MAX_ROUNDS: usize = 200;
+
+/// The name under which a type that is a file or the content of that file asks for its form; see [`super::FileOr`].
+pub(crate) const FILE_OR_INLINE: &str = "$file_or_inline";
+
+/// Says of a path (indices left out: `servers.gates`) and the text of its value, when it is a scalar, that it is known
+/// but not available in this version.
+pub(crate) type Unavailable = fn(path: &str, text: Option<&str>) -> Option<&'static str>;
+
+/// Reads a `T` out of `root`, leaving in `root` exactly what the result was made of.
+///
+/// Returns `None` when the root itself cannot be read once everything that is wrong is taken out.
+pub(crate) fn load<T: DeserializeOwned>(root: &mut Node, unavailable: Unavailable) -> (Option<T>, Vec<PlacedFault>) {
+    let mut faults = Vec::new();
+    for _ in 0..MAX_ROUNDS {
+        let fault = match T::deserialize(Reader { node: root }) {
+            Ok(value) => return (Some(value), faults),
+            Err(fault) => fault.at(root.id),
+        };
+        let Some(site) = fault.site() else { return (None, faults) };
+        faults.extend(report(root, site, &fault, unavailable));
+        if site.id == root.id || !root.remove(site.id) {
+            return (None, faults);
+        }
+    }
+    (None, faults)
+}
+
+/// What to tell about `fault`, unless it only follows from one that was told already.
+fn report(root: &Node, site: Site, fault: &Fault, unavailable: Unavailable) -> Option<PlacedFault> {
+    let node = root.find(site.id)?;
+    let message = match fault.kind() {
+        Kind::Missing(field) if node.dropped(|dropped| dropped == *field) => return None,
+        Kind::Missing(field) => format!("expected the key `{field}`, which is missing here; add it"),
+        Kind::Other(_) if node.dropped(|_| true) => return None,
+        Kind::UnknownName(message) => known_elsewhere(node, unavailable).unwrap_or_else(|| message.clone()),
+        Kind::Other(message) => message.clone(),
+    };
+    let on_key = site.on_key || matches!(fault.kind(), Kind::Missing(_));
+    let place = on_key.then(|| root.key_of(site.id)).flatten().unwrap_or(node.place);
+    let message = if node.path.is_empty() { message } else { format!("{}: {message}", node.path) };
+    Some(PlacedFault { place, message })
+}
+
+fn known_elsewhere(node: &Node, unavailable: Unavailable) -> Option<String> {
+    let what = unavailable(&generic(&node.path), node.text())?;
+    Some(format!("{what} is not available in this version of Portcullis; remove it"))
+}
+
+/// A path without its indices.
+fn generic(path: &str) -> String {
+    let mut inside = false;
+    path.chars()
+        .filter(|c| {
+            let was_inside = inside;
+            inside = (was_inside || *c == '[') && *c != ']';
+            !was_inside && *c != '['
+        })
+        .collect()
+}
