@@ -19,8 +19,8 @@ use serde::Deserialize;
 pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::{Match, canonical_authority};
 pub use server::{
-    AuthorizationServer, Denials, Disclose, Kind, Limits, Mode, OneOrMany, ProtocolVersion, RecordFile, Screen, Server,
-    StepUp, Timeouts, Upstream, UpstreamCredential,
+    AuthorizationServer, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Screen, Server,
+    StepUp, Timeouts, Upstream,
 };
 pub use values::{ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
 

@@ -9,6 +9,8 @@ mod build;
 #[cfg(test)]
 mod tests;
 
+use crate::policy::Segment;
+
 /// Most levels of nesting, aliases written out.
 const MAX_DEPTH: usize = 64;
 /// Most nodes, aliases written out. A record of two thousand capabilities takes about ten thousand.
@@ -68,13 +70,6 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// One step from a node to a node below it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step<'a> {
-    Key(&'a str),
-    Index(usize),
-}
-
 impl Node {
     /// Reads one YAML document.
     ///
@@ -118,22 +113,20 @@ impl Node {
         }
     }
 
-    /// The place and path of what `steps` lead to, or of the deepest node on the way that exists.
-    ///
-    /// A last step that names a key gives the place of its value, so that the reader's eye lands on what to change.
-    pub(crate) fn locate<'a>(&self, steps: impl IntoIterator<Item = Step<'a>>) -> (Place, &str) {
+    /// The node that `steps` lead to, or the deepest one on the way that exists.
+    pub(crate) fn locate<'a>(&self, steps: impl IntoIterator<Item = &'a Segment>) -> &Node {
         let mut node = self;
         for step in steps {
             let below = match step {
-                Step::Key(key) => node.get(key),
-                Step::Index(index) => node.items().get(index),
+                Segment::Key(key) => node.get(key),
+                Segment::Index(index) => node.items().get(*index),
             };
             match below {
                 Some(below) => node = below,
                 None => break,
             }
         }
-        (node.place, &node.path)
+        node
     }
 
     /// The node with this id, if it is here or below.
