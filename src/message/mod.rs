@@ -4,3 +4,8 @@
 //! over the bytes that are forwarded; a body is never re-encoded, so what was judged is what the other side reads.
 
 pub mod json;
+pub mod number;
+pub mod write;
+
+#[cfg(test)]
+mod testing;
