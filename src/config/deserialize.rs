@@ -4,11 +4,13 @@
 //! tries again, until the value loads or nothing is left. A key that went that way is not reported as missing too.
 
 mod fault;
+mod required;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::tree::{Node, PlacedFault};
@@ -29,7 +31,7 @@ pub(crate) type Unavailable = fn(path: &str, text: Option<&str>) -> Option<&'sta
 /// Reads a `T` out of `root`, leaving in `root` exactly what the result was made of.
 ///
 /// Returns `None` when the root itself cannot be read once everything that is wrong is taken out.
-pub(crate) fn load<T: DeserializeOwned>(root: &mut Node, unavailable: Unavailable) -> (Option<T>, Vec<PlacedFault>) {
+pub(crate) fn load<T: DeserializeOwned + JsonSchema>(root: &mut Node, unavailable: Unavailable) -> (Option<T>, Vec<PlacedFault>) {
     let mut faults = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let fault = match T::deserialize(Reader { node: root }) {
@@ -37,7 +39,7 @@ pub(crate) fn load<T: DeserializeOwned>(root: &mut Node, unavailable: Unavailabl
             Err(fault) => fault.at(root.id),
         };
         let Some(site) = fault.site() else { return (None, faults) };
-        faults.extend(report(root, site, &fault, unavailable));
+        faults.extend(report::<T>(root, site, &fault, unavailable));
         if site.id == root.id || !root.remove(site.id) {
             return (None, faults);
         }
@@ -46,19 +48,27 @@ pub(crate) fn load<T: DeserializeOwned>(root: &mut Node, unavailable: Unavailabl
 }
 
 /// What to tell about `fault`, unless it only follows from one that was told already.
-fn report(root: &Node, site: Site, fault: &Fault, unavailable: Unavailable) -> Option<PlacedFault> {
-    let node = root.find(site.id)?;
-    let message = match fault.kind() {
-        Kind::Missing(field) if node.dropped(|dropped| dropped == *field) => return None,
-        Kind::Missing(field) => format!("expected the key `{field}`, which is missing here; add it"),
-        Kind::Other(_) if node.dropped(|_| true) => return None,
-        Kind::UnknownName(message) => known_elsewhere(node, unavailable).unwrap_or_else(|| message.clone()),
-        Kind::Other(message) => message.clone(),
+fn report<T: JsonSchema>(root: &Node, site: Site, fault: &Fault, unavailable: Unavailable) -> Vec<PlacedFault> {
+    let Some(node) = root.find(site.id) else { return Vec::new() };
+    let key = root.key_of(site.id);
+    let told = |on_key: bool, message: String| PlacedFault {
+        place: key.filter(|_| on_key).unwrap_or(node.place),
+        path: node.path.clone(),
+        message,
     };
-    let on_key = site.on_key || matches!(fault.kind(), Kind::Missing(_));
-    let place = on_key.then(|| root.key_of(site.id)).flatten().unwrap_or(node.place);
-    let message = if node.path.is_empty() { message } else { format!("{}: {message}", node.path) };
-    Some(PlacedFault { place, message })
+    match fault.kind() {
+        Kind::Missing { field, of } => required::missing::<T>(*of, field)
+            .iter()
+            .filter(|field| node.get(field).is_none() && !node.dropped(|dropped| dropped == field.as_str()))
+            .map(|field| told(true, format!("expected the key `{field}`, which is missing here; add it")))
+            .collect(),
+        // Whoever counts what a mapping holds counts wrong once something was taken out.
+        Kind::Other(_) if node.dropped(|_| true) => Vec::new(),
+        Kind::UnknownName(message) => {
+            vec![told(site.on_key, known_elsewhere(node, unavailable).unwrap_or_else(|| message.clone()))]
+        }
+        Kind::Other(message) => vec![told(site.on_key, message.clone())],
+    }
 }
 
 fn known_elsewhere(node: &Node, unavailable: Unavailable) -> Option<String> {

@@ -27,6 +27,8 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlacedFault {
     pub(crate) place: Place,
+    /// [`Node::path`] of what is wrong; empty for the document as a whole.
+    pub(crate) path: String,
     pub(crate) message: String,
 }
 

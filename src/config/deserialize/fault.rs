@@ -24,7 +24,12 @@ pub(crate) struct Site {
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// A required key is not there.
-    Missing(&'static str),
+    Missing {
+        /// The key.
+        field: &'static str,
+        /// The struct that has it, once known.
+        of: Option<&'static str>,
+    },
     /// A key that the mapping does not have, or a word outside a closed list.
     UnknownName(String),
     /// Everything else.
@@ -53,6 +58,16 @@ impl Fault {
         self
     }
 
+    /// Notes the struct that a key is missing in, when `id` is the node that lacks it.
+    pub(crate) fn of(mut self, name: &'static str, id: usize) -> Self {
+        if let (Kind::Missing { of, .. }, Some(Site { id: site, .. })) = (&mut self.kind, self.site) {
+            if site == id {
+                of.get_or_insert(name);
+            }
+        }
+        self
+    }
+
     /// The list of names that would have been right, and what stands there.
     pub(crate) fn not_one_of(found: Unexpected<'_>, names: &[&str]) -> Self {
         Self::other(format!("expected {}, found {}", one_of(names), name(found)))
@@ -66,7 +81,7 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Missing(field) => write!(f, "expected the key `{field}`"),
+            Kind::Missing { field, .. } => write!(f, "expected the key `{field}`"),
             Kind::UnknownName(message) | Kind::Other(message) => f.write_str(message),
         }
     }
@@ -80,7 +95,7 @@ impl Error for Fault {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self { site: None, kind: Kind::Missing(field) }
+        Self { site: None, kind: Kind::Missing { field, of: None } }
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

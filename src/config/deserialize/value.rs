@@ -123,6 +123,15 @@ impl<'a> Deserializer<'a> for Reader<'a> {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_struct<V: Visitor<'a>>(
+        self,
+        name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.deserialize_any(visitor).map_err(|fault| fault.of(name, self.node.id))
+    }
+
     fn deserialize_enum<V: Visitor<'a>>(
         self,
         name: &'static str,
@@ -156,7 +165,7 @@ impl<'a> Deserializer<'a> for Reader<'a> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct ignored_any
+        tuple_struct map ignored_any
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn parse(text: &str) -> (Option<Node>, Vec<PlacedFault>) {
         let step = match next {
             Ok((event, span)) => builder.event(event, span),
             Err(error) => {
-                Err(PlacedFault { place: place(error.marker()), message: format!("expected YAML, but {}", error.info()) })
+                fault(place(error.marker()), &format!("expected YAML, but {}", error.info()))
             }
         };
         if let Err(fault) = step {
@@ -129,6 +129,7 @@ impl Builder {
                     match mapping.entries.iter().find(|entry| entry.key == key) {
                         Some(first) => self.faults.push(PlacedFault {
                             place,
+                            path: String::new(),
                             message: format!(
                                 "expected each key once, found `{key}` again (first on line {}); remove one of the two",
                                 first.place.line
@@ -158,7 +159,7 @@ fn untagged(at: Place, tag: Option<&Tag>) -> Result<(), PlacedFault> {
 }
 
 fn fault<T>(place: Place, message: &str) -> Result<T, PlacedFault> {
-    Err(PlacedFault { place, message: message.to_owned() })
+    Err(PlacedFault { place, path: String::new(), message: message.to_owned() })
 }
 
 /// Nodes and levels of a value, itself included (a scalar has no level).
