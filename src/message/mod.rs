@@ -5,6 +5,8 @@
 
 pub mod json;
 pub mod number;
+pub mod splice;
+pub mod sse;
 pub mod write;
 
 #[cfg(test)]
