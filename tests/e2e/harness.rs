@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::envoy::{EDGE, SIDECAR, validate};
+use crate::support::envoy::{EDGE, validate, with_verdict, without_filter};
 use crate::support::stack::edge_edits;
 use crate::support::{Answer, Envoy, Idp, Reply, Request, Upstream, fixture, root, substitute};
 
@@ -16,21 +16,9 @@ fn edge_alone(upstream: &Upstream, edits: &[(&str, &str)]) -> Envoy {
     )
 }
 
-/// Cuts the filter of this name out of a configuration.
-fn without_filter(config: &str, name: &str) -> String {
-    let start = config
-        .find(&format!("          - name: {name}\n"))
-        .expect("the filter is there");
-    let rest = &config[start + 1..];
-    let end = rest
-        .find("\n          - name: ")
-        .expect("a filter behind it");
-    format!("{}{}", &config[..start], &rest[end + 1..])
-}
-
 /// Envoy refused in its own name: a JSON-RPC error at this status that gives nothing away.
 #[track_caller]
-fn assert_envoy_refused(reply: &Reply, status: u16) {
+pub(crate) fn assert_envoy_refused(reply: &Reply, status: u16) {
     assert_eq!(reply.status, status, "{reply}");
     assert_eq!(
         reply.header("content-type"),
@@ -106,24 +94,14 @@ fn the_second_lock_holds_when_the_first_fails_open() {
     assert_eq!(upstream.count(), 0);
 }
 
-/// A stand-in for the verdict: a filter that sets the metadata, where ext_proc would stand.
+/// edge.yaml with a stand-in for the verdict.
 fn edge_with_metadata(upstream: &Upstream, metadata: &str) -> Envoy {
-    let filter = format!(
-        r#"          - name: envoy.filters.http.set_metadata
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config
-              metadata: [{{metadata_namespace: portcullis, value: {metadata}}}]
-          - name: envoy.filters.http.rbac
-"#
-    );
-    let config = without_filter(EDGE, "envoy.filters.http.ext_proc")
-        .replace("          - name: envoy.filters.http.rbac\n", &filter);
     let places = edge_edits(
         std::path::Path::new("/nonexistent/ext_proc.sock"),
         upstream.port,
     );
     Envoy::start(
-        &config,
+        &with_verdict(EDGE, metadata),
         &places.each_ref().map(|(from, to)| (*from, to.as_str())),
     )
 }
@@ -190,107 +168,6 @@ fn a_verdict_opens_its_route_and_what_the_route_removes_is_gone() {
     // A route that leads nowhere, whatever the verdict says.
     assert_eq!(Request::get("/other").send(envoy.port).status, 404);
     assert_eq!(upstream.count(), 1);
-}
-
-#[test]
-fn envoy_answers_preflights_of_allowed_origins_only() {
-    let upstream = Upstream::start();
-    let envoy = edge_alone(&upstream, &[]);
-    let preflight = |origin: &str| {
-        Request::new("OPTIONS", "/mcp")
-            .add("origin", origin)
-            .add("access-control-request-method", "POST")
-            .send(envoy.port)
-    };
-    let allowed = preflight("https://app.example.com");
-    assert_eq!(
-        (
-            allowed.status,
-            allowed.header("access-control-allow-origin")
-        ),
-        (200, Some("https://app.example.com")),
-        "{allowed}"
-    );
-    assert_envoy_refused(&preflight("https://evil.example"), 503);
-    assert_eq!(upstream.count(), 0);
-}
-
-#[test]
-fn the_sidecar_speaks_tls_to_the_server_and_passes_other_traffic_only_decided() {
-    let certificate = crate::support::tls::Certificate::new(&["vendor.example.com", "localhost"]);
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let trusted = dir.path().join("ca.pem");
-    certificate.write_pem(&trusted);
-    let upstream = Upstream::start_tls(&certificate);
-    let address = format!("address: 127.0.0.1, port_value: {}", upstream.port);
-    let edits = [
-        (
-            "address: vendor.example.com, port_value: 443",
-            address.as_str(),
-        ),
-        (
-            "/etc/ssl/certs/ca-certificates.crt",
-            trusted.to_str().expect("UTF-8"),
-        ),
-        (
-            "/run/portcullis/ext_proc.sock",
-            "/nonexistent/ext_proc.sock",
-        ),
-    ];
-    let call = || fixture::post(&fixture::search()).authority("vendor.example.com");
-    let elsewhere = || Request::get("/page").authority(&format!("localhost:{}", upstream.port));
-
-    // Nobody decides: nothing leaves.
-    let envoy = Envoy::start(SIDECAR, &edits);
-    assert_envoy_refused(&call().send(envoy.port), 503);
-    assert_envoy_refused(&elsewhere().send(envoy.port), 503);
-    assert_eq!(upstream.count(), 0);
-
-    // Decided, by a stand-in: the call reaches its server over TLS, other traffic its own.
-    let filter = r#"          - name: envoy.filters.http.set_metadata
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config
-              metadata: [{metadata_namespace: portcullis, value: {decided: true, server: cases}}]
-          - name: envoy.filters.http.rbac
-"#;
-    let decided = without_filter(SIDECAR, "envoy.filters.http.ext_proc")
-        .replace("          - name: envoy.filters.http.rbac\n", filter);
-    let envoy = Envoy::start(&decided, &edits);
-    for authority in [
-        "vendor.example.com",
-        "VENDOR.example.com:80",
-        "vendor.example.com.",
-    ] {
-        let reply = call().authority(authority).send(envoy.port);
-        assert_eq!(reply.status, 200, "{authority}: {reply}");
-        assert_eq!(upstream.last().header("host"), ["vendor.example.com"]);
-    }
-    upstream.answer(Answer::text("text/plain", "a page"));
-    let reply = elsewhere().send(envoy.port);
-    assert_eq!(
-        (reply.status, reply.text().as_str()),
-        (200, "a page"),
-        "{reply}"
-    );
-    let upload = Request::new("PUT", "/upload")
-        .authority(&format!("localhost:{}", upstream.port))
-        .body(vec![b'x'; 5 << 20])
-        .send(envoy.port);
-    assert_eq!(
-        (upload.status, upstream.last().body.len()),
-        (200, 5 << 20),
-        "{upload}"
-    );
-    // On the server's authority nothing leads past its route.
-    let count = upstream.count();
-    assert_eq!(
-        Request::get("/other")
-            .authority("vendor.example.com")
-            .send(envoy.port)
-            .status,
-        404
-    );
-    assert_eq!(upstream.count(), count);
 }
 
 #[test]

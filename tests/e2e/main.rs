@@ -3,6 +3,7 @@
 
 mod harness;
 mod rungs;
+mod sidecar;
 
 #[path = "../support/mod.rs"]
 mod support;

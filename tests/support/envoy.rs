@@ -17,6 +17,34 @@ pub(crate) const EDGE: &str = include_str!("../../deploy/envoy/edge.yaml");
 /// The shipped sidecar configuration.
 pub(crate) const SIDECAR: &str = include_str!("../../deploy/envoy/sidecar.yaml");
 
+/// A configuration without its filter of this name.
+pub(crate) fn without_filter(config: &str, name: &str) -> String {
+    let start = config
+        .find(&format!("          - name: {name}\n"))
+        .expect("the filter is there");
+    let end = config[start + 1..]
+        .find("\n          - name: ")
+        .expect("a filter behind it");
+    format!("{}{}", &config[..start], &config[start + end + 2..])
+}
+
+/// A configuration with a filter that plants `metadata` under `portcullis` in the place of the ext_proc filter: a stand-in
+/// for the verdict.
+pub(crate) fn with_verdict(config: &str, metadata: &str) -> String {
+    let filter = format!(
+        r#"          - name: envoy.filters.http.set_metadata
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config
+              metadata: [{{metadata_namespace: portcullis, value: {metadata}}}]
+          - name: envoy.filters.http.rbac
+"#
+    );
+    substitute(
+        &without_filter(config, "envoy.filters.http.ext_proc"),
+        &[("          - name: envoy.filters.http.rbac\n", &filter)],
+    )
+}
+
 /// A running Envoy; ends when dropped.
 pub(crate) struct Envoy {
     process: Child,
