@@ -7,6 +7,7 @@
 //! The tape is flat and the reader iterative: no recursion, so hostile nesting costs a counter and not a stack.
 
 mod read;
+pub(super) mod scan;
 mod value;
 
 #[cfg(test)]

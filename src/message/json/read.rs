@@ -1,5 +1,6 @@
 //! The pass over the bytes. Iterative; every position is checked, nothing is sliced that could be out of range.
 
+use super::scan::plain_prefix;
 use super::{Document, Fault, FaultKind, Kind, Limits, Node};
 
 /// Objects of at most this many members compare their keys pairwise; larger ones sort.
@@ -277,20 +278,8 @@ impl Reader {
 
     /// Moves to the next quote, backslash, control character, or the end.
     fn plain_run(&mut self) {
-        let bytes = self.document.text.as_bytes();
-        let rest = bytes.get(self.at..).unwrap_or_default();
-        let mut offset = 0;
-        let mut words = rest.chunks_exact(8);
-        for word in words.by_ref() {
-            let special = special_bytes(word);
-            if special != 0 {
-                self.at += offset + (special.trailing_zeros() / 8) as usize;
-                return;
-            }
-            offset += 8;
-        }
-        let tail = words.remainder();
-        self.at += offset + tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F)).unwrap_or(tail.len());
+        let rest = self.bytes().get(self.at..).unwrap_or_default();
+        self.at += plain_prefix(rest);
     }
 
     fn escaped_string(&mut self, start: usize) -> Step {
@@ -364,19 +353,4 @@ impl Reader {
         }
         Ok(value)
     }
-}
-
-/// The high bit of each byte of `word` (8 bytes) that is a quote, a backslash or a control character. The lowest one
-/// set is exact; higher ones may be false alarms of the borrow, which is why only the lowest is used.
-fn special_bytes(word: &[u8]) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let Ok(word) = <[u8; 8]>::try_from(word) else { return 0 };
-    let word = u64::from_le_bytes(word);
-    let equal = |byte: u8| {
-        let differs = word ^ (ONES * u64::from(byte));
-        differs.wrapping_sub(ONES) & !differs & HIGH
-    };
-    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-    equal(b'"') | equal(b'\\') | control
 }

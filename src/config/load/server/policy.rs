@@ -1,0 +1,83 @@
+//! A server's rules and scopes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Check;
+use crate::config::load::documents::compile_policy;
+use crate::config::load::report::Report;
+use crate::config::model::{FileOr, Kind};
+use crate::config::tree::Node;
+use crate::policy::{Part, Policy, PolicySource, Scopes, Segment};
+
+/// Where a policy document stands: its file and its root.
+pub(super) struct Home<'a> {
+    pub(super) path: PathBuf,
+    pub(super) root: &'a Node,
+}
+
+/// The server's policy, from its file or from the entry itself; an empty one for plain HTTP.
+pub(super) fn policy<'a>(check: &Check<'a>, report: &mut Report) -> Option<(Arc<Policy>, Home<'a>)> {
+    let context = check.context;
+    let inline = Home { path: context.path.to_owned(), root: check.at(&["policy".into()]) };
+    match (&check.server.policy, check.server.kind) {
+        (Some(FileOr::File(reference)), Kind::Mcp) => {
+            let path: PathBuf = context.base.join(&reference.file);
+            let document = context.documents.policy(&path)?;
+            report.uses(&path);
+            Some((Arc::clone(&document.policy), Home { path, root: &document.root }))
+        }
+        (Some(FileOr::Inline(source)), Kind::Mcp) => {
+            let policy = compile_policy(source, &inline.path, inline.root, report)?;
+            Some((Arc::new(policy), inline))
+        }
+        (None, Kind::Mcp) => {
+            check.missing(&[], "policy", report);
+            None
+        }
+        (_, Kind::Http) => {
+            let policy = compile_policy(&PolicySource::default(), Path::new(""), inline.root, report)?;
+            Some((Arc::new(policy), inline))
+        }
+    }
+}
+
+/// The server's scopes: what every call needs, what single capabilities need, what implies what.
+pub(super) fn scopes(check: &Check<'_>, report: &mut Report) -> Option<Scopes> {
+    let identity = &check.server.identity;
+    let capabilities: Vec<(String, Vec<String>)> =
+        check.server.capability_scopes.iter().map(|(label, scopes)| (label.clone(), scopes.0.clone())).collect();
+    let implies = identity.scopes().map(|scopes| scopes.implies.clone()).unwrap_or_default();
+    match Scopes::compile(baseline(check), &capabilities, &implies) {
+        Ok(scopes) => Some(scopes),
+        Err(faults) => {
+            for fault in faults {
+                check.fault(&place(check, fault.part, &fault.path), &fault.message, report);
+            }
+            None
+        }
+    }
+}
+
+/// The scopes that every call needs. Callers without tokens have the scopes that the configuration gives them, all of
+/// them always, so those are their baseline.
+fn baseline<'a>(check: &Check<'a>) -> &'a [String] {
+    let identity = &check.server.identity;
+    if identity.issuer().is_some() { identity.required_scopes() } else { identity.held_scopes() }
+}
+
+/// The path within the server's entry of a part that stands there.
+pub(super) fn place(check: &Check<'_>, part: Part, path: &[Segment]) -> Vec<Segment> {
+    let source = check.at(&["identity".into()]).entries().first().map_or("", |entry| entry.key.as_str());
+    let identity = |keys: &[&str]| ["identity", source].iter().chain(keys).map(|key| Segment::from(*key)).collect();
+    let mut place: Vec<Segment> = match part {
+        Part::Policy => vec!["policy".into()],
+        Part::Capabilities => vec!["record".into()],
+        Part::CapabilityScopes => vec!["capability_scopes".into()],
+        Part::RequiredScopes if check.server.identity.issuer().is_some() => identity(&["required_scopes"]),
+        Part::RequiredScopes => identity(&["scopes"]),
+        Part::Implies => identity(&["scopes", "implies"]),
+    };
+    place.extend(path.iter().cloned());
+    place
+}

@@ -1,0 +1,30 @@
+//! Looking for the bytes of a JSON string that need a second look, eight at a time.
+
+/// How many bytes at the front of `bytes` stand for themselves in a JSON string: no quote, backslash or control
+/// character.
+pub(in crate::message) fn plain_prefix(bytes: &[u8]) -> usize {
+    let mut offset = 0;
+    let (words, tail) = bytes.as_chunks::<8>();
+    for word in words {
+        let special = special_bytes(*word);
+        if special != 0 {
+            return offset + (special.trailing_zeros() / 8) as usize;
+        }
+        offset += 8;
+    }
+    offset + tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F)).unwrap_or(tail.len())
+}
+
+/// The high bit of each byte of `word` that is a quote, a backslash or a control character. The lowest one set is
+/// exact; higher ones may be false alarms of the borrow, which is why only the lowest is used.
+fn special_bytes(word: [u8; 8]) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let word = u64::from_le_bytes(word);
+    let equal = |byte: u8| {
+        let differs = word ^ (ONES * u64::from(byte));
+        differs.wrapping_sub(ONES) & !differs & HIGH
+    };
+    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+    equal(b'"') | equal(b'\\') | control
+}
