@@ -23,10 +23,10 @@ pub(super) fn event(message: ProcessingRequest) -> Event {
     match request {
         Some(Request::RequestHeaders(headers)) => {
             let mut known = attributes.get(FILTER).map(read_attributes).unwrap_or_default();
-            known.jwt_claims = metadata_context
-                .as_ref()
-                .and_then(|metadata| metadata.filter_metadata.get(JWT_AUTHN))
-                .map(|claims| json(&Value { kind: Some(Kind::StructValue(claims.clone())) }));
+            let verified = metadata_context.as_ref().and_then(|metadata| metadata.filter_metadata.get(JWT_AUTHN));
+            if let Some(payloads) = verified {
+                known.jwt_payloads = payloads.fields.iter().map(|(key, claims)| (key.clone(), json(claims))).collect();
+            }
             let ends = headers.end_of_stream;
             Event::RequestHeaders(Head { headers: read_headers(headers), attributes: known, ends })
         }
@@ -64,7 +64,7 @@ fn read_attributes(attributes: &Struct) -> Attributes {
         route: text("xds.route_name"),
         cluster: text("xds.cluster_name"),
         peer_uri: text("connection.uri_san_peer_certificate").filter(|uri| !uri.is_empty()),
-        jwt_claims: None,
+        jwt_payloads: Vec::new(),
     }
 }
 

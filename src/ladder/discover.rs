@@ -15,7 +15,7 @@ pub fn hold(server: &Server, document: &Document, result: Value<'_>) -> Result<O
     let mut edits = Edits::new(document);
     let mut changed = false;
     if let Some(instructions) = result.get("instructions") {
-        let recorded = server.record.instructions.as_deref();
+        let recorded = server.record.instructions();
         if recorded.is_none() || instructions.as_str() != recorded {
             edits.remove_member(result, "instructions");
             changed = true;
@@ -35,7 +35,7 @@ pub fn hold(server: &Server, document: &Document, result: Value<'_>) -> Result<O
         return Ok(None);
     }
     if result.get("cacheScope").and_then(|scope| scope.as_str()) != Some("private") {
-        edits.set_member(result, "cacheScope", r#""private""#);
+        edits.set_member(result, "cacheScope", br#""private""#);
     }
     let bytes = edits.apply().map_err(|fault| unreadable("the server's answer could not be cut").log(fault.to_string()))?;
     Ok(Some(bytes))

@@ -11,8 +11,16 @@ pub struct Attributes {
     pub cluster: Option<String>,
     /// `connection.uri_san_peer_certificate`.
     pub peer_uri: Option<String>,
-    /// The verified JWT claims of Envoy's `jwt_authn` filter, as JSON text.
-    pub jwt_claims: Option<String>,
+    /// What Envoy's `jwt_authn` filter verified: payload keys with their claims as JSON text.
+    pub jwt_payloads: Vec<(String, String)>,
+}
+
+impl Attributes {
+    /// The claims under one payload key.
+    #[must_use]
+    pub fn jwt_payload(&self, key: &str) -> Option<&str> {
+        self.jwt_payloads.iter().find(|(own, _)| own == key).map(|(_, claims)| claims.as_str())
+    }
 }
 
 /// Headers and attributes of one request.

@@ -45,7 +45,7 @@ pub fn filter(
         stays
     });
     if result.get("cacheScope").and_then(|scope| scope.as_str()) != Some("private") {
-        edits.set_member(result, "cacheScope", r#""private""#);
+        edits.set_member(result, "cacheScope", br#""private""#);
     }
     let bytes = edits.apply().map_err(|fault| unreadable("the server's listing could not be cut").log(fault.to_string()))?;
     Ok(Filtered { bytes, hidden })

@@ -18,7 +18,7 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 /// Answers a request for one of the server's metadata documents; `None` when its path is none of theirs.
 #[must_use]
 pub fn answer(server: &Server, head: &Head) -> Option<Answer> {
-    let document = server.metadata.answer(head.path())?;
+    let document = server.metadata.document(head.path())?;
     let mut headers = vec![("access-control-allow-origin", "*".to_owned())];
     let (status, body) = match head.method() {
         "GET" | "HEAD" if !head.has_body() => {

@@ -48,16 +48,12 @@ pub fn find(snapshot: &Snapshot, head: &Head) -> Result<Route, Refusal> {
     }
 }
 
-/// The server that owns a well-known path: by the path that holds its resource's path, else, when it is alone on its
-/// authority, by the root form.
+/// The server whose metadata document stands at a well-known path. Several servers on one authority share the root
+/// forms; those are answered only where they would all say the same.
 fn well_known<'a>(servers: impl Iterator<Item = &'a Arc<Server>>, path: &str) -> Option<Arc<Server>> {
-    let servers: Vec<_> = servers.collect();
-    let own = servers.iter().find(|server| server.metadata.owns(path));
-    let own = own.or_else(|| match servers.as_slice() {
-        [only] if only.metadata.answer(path).is_some() => Some(only),
-        _ => None,
-    });
-    own.map(|server| Arc::clone(server))
+    let mut owners = servers.filter_map(|server| Some((server, server.metadata.document(path)?))).peekable();
+    let first = *owners.peek()?;
+    owners.all(|(_, document)| document == first.1).then(|| Arc::clone(first.0))
 }
 
 fn unmatched() -> Refusal {

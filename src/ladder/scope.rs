@@ -1,6 +1,7 @@
 //! Rungs 7 and 14: the token's scopes. 7 asks for the baseline before a body is looked at, 14 for what the call needs.
 
 use crate::identity::Caller;
+use crate::identity::challenge::{Challenge, ChallengeError};
 use crate::policy::{Capability, ScopeSet};
 use crate::refusal::{Detail, Reason, Refusal, Rung, StepUp};
 
@@ -11,7 +12,7 @@ use super::Server;
 /// # Errors
 /// `scope.insufficient`.
 pub fn baseline(server: &Server, caller: &Caller) -> Result<(), Refusal> {
-    check(server, caller, &server.baseline)
+    check(server, caller, server.scopes.required())
 }
 
 /// Rung 14: the baseline and the scopes of every capability that the call reaches, all in one challenge.
@@ -22,7 +23,7 @@ pub fn capabilities(server: &Server, caller: &Caller, reached: &[&Capability]) -
     if reached.iter().all(|capability| capability.scopes.is_empty()) {
         return Ok(());
     }
-    let mut needed = server.baseline.clone();
+    let mut needed = server.scopes.required().clone();
     for capability in reached {
         needed.union(&capability.scopes);
     }
@@ -30,21 +31,16 @@ pub fn capabilities(server: &Server, caller: &Caller, reached: &[&Capability]) -
 }
 
 fn check(server: &Server, caller: &Caller, needed: &ScopeSet) -> Result<(), Refusal> {
-    if caller.scopes.contains_all(needed) {
+    if server.scopes.missing(needed, &caller.scopes).is_empty() {
         return Ok(());
     }
-    let names = names(server, needed);
+    let names: Vec<&str> = server.scopes.names(needed).collect();
     let text = format!("The bearer token lacks a scope that this operation needs. Needed: {}.", names.join(" "));
     let mut refusal = Refusal::new(Reason::ScopeInsufficient, Rung::Scope).message(text);
-    if server.authenticator.has_challenge() && server.denials.step_up == StepUp::Challenge {
-        let description = Some(refusal.message.as_ref());
-        refusal.challenge = Some(server.metadata.challenge(Some("insufficient_scope"), description, &names));
+    if server.authenticator.challenges() && server.denials.step_up == StepUp::Challenge {
+        let error = Some((ChallengeError::InsufficientScope, refusal.message.as_ref()));
+        let challenge = Challenge { error, scopes: &names, resource_metadata: server.metadata.url() };
+        refusal.challenge = Some(challenge.header_value());
     }
     Err(refusal.detail("scopes", Detail::Texts(names.into_iter().map(str::to_owned).collect())))
-}
-
-/// The names of a set of scopes, in configuration order.
-#[must_use]
-pub fn names<'a>(server: &'a Server, set: &'a ScopeSet) -> Vec<&'a str> {
-    server.scopes.names(set).collect()
 }

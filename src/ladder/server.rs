@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::identity::Authenticator;
-use crate::identity::metadata::Documents;
-use crate::policy::{Policy, Prices, ScopeSet, Scopes};
+use crate::identity::metadata::Metadata;
+use crate::policy::{Policy, Prices, Scopes};
 use crate::record::Record;
 use crate::refusal::Denials;
 use crate::upstream::Credential;
@@ -95,11 +95,9 @@ pub struct Server {
     /// Who is calling.
     pub authenticator: Authenticator,
     /// The metadata documents that are answered here.
-    pub metadata: Documents,
+    pub metadata: Metadata,
     /// All scopes that matter.
     pub scopes: Arc<Scopes>,
-    /// The scopes that every call needs.
-    pub baseline: ScopeSet,
     /// Rules and roles.
     pub policy: Arc<Policy>,
     /// What costs which permission.

@@ -1,9 +1,10 @@
 //! Rung 6: who is calling. The rung prepares what is verified and words the outcome; verifying is `identity`'s.
 
+use crate::identity::challenge::{Challenge, ChallengeError};
 use crate::identity::{IdentityFault, Presented};
 use crate::refusal::{Reason, Refusal, Rung};
 
-use super::{Head, Server, scope};
+use super::{Head, Server};
 
 /// What a request presents as its identity.
 ///
@@ -16,7 +17,7 @@ pub fn presented<'a>(server: &Server, head: &'a Head) -> Result<Presented<'a>, R
     }
     Ok(Presented {
         authorization: head.headers.text("authorization"),
-        jwt_metadata: head.attributes.jwt_claims.as_deref(),
+        jwt_metadata: server.authenticator.payload_key().and_then(|key| head.attributes.jwt_payload(key)),
         peer_uri: head.attributes.peer_uri.as_deref(),
     })
 }
@@ -26,13 +27,18 @@ pub fn presented<'a>(server: &Server, head: &'a Head) -> Result<Presented<'a>, R
 pub fn refusal(server: &Server, fault: IdentityFault) -> Refusal {
     match fault {
         IdentityFault::Missing => challenge(server, Refusal::new(Reason::TokenMissing, Rung::Token)),
-        IdentityFault::Expired => challenge(server, Refusal::new(Reason::TokenExpired, Rung::Token)),
+        IdentityFault::Expired { detail } => {
+            challenge(server, Refusal::new(Reason::TokenExpired, Rung::Token).log(detail))
+        }
         IdentityFault::Invalid { public, detail } => {
             let refusal = Refusal::new(Reason::TokenInvalid, Rung::Token).message(public).log(detail);
             challenge(server, refusal)
         }
-        IdentityFault::Unverifiable { retry_after_seconds } => {
-            let mut refusal = Refusal::new(Reason::TokenUnverifiable, Rung::Token);
+        IdentityFault::Unidentified { public, detail } => {
+            Refusal::new(Reason::TokenMissing, Rung::Token).message(public).log(detail)
+        }
+        IdentityFault::Unverifiable { retry_after_seconds, detail } => {
+            let mut refusal = Refusal::new(Reason::TokenUnverifiable, Rung::Token).log(detail);
             refusal.retry_after = Some(retry_after_seconds);
             refusal
         }
@@ -41,11 +47,12 @@ pub fn refusal(server: &Server, fault: IdentityFault) -> Refusal {
 
 /// Adds the challenge that tells a client how to get a token; sources without tokens (`peer`, `static`) have none.
 fn challenge(server: &Server, mut refusal: Refusal) -> Refusal {
-    if server.authenticator.has_challenge() {
-        let error = (refusal.reason != Reason::TokenMissing).then_some("invalid_token");
-        let description = error.map(|_| refusal.message.as_ref());
-        let scopes = scope::names(server, &server.baseline);
-        refusal.challenge = Some(server.metadata.challenge(error, description, &scopes));
+    if server.authenticator.challenges() {
+        let shown = refusal.reason != Reason::TokenMissing;
+        let error = shown.then(|| (ChallengeError::InvalidToken, refusal.message.as_ref()));
+        let scopes: Vec<&str> = server.scopes.names(server.scopes.required()).collect();
+        let challenge = Challenge { error, scopes: &scopes, resource_metadata: server.metadata.url() };
+        refusal.challenge = Some(challenge.header_value());
     }
     refusal
 }

@@ -4,6 +4,7 @@
 //! over the bytes that are forwarded; a body is never re-encoded, so what was judged is what the other side reads.
 
 pub mod fold;
+pub mod headers;
 pub mod json;
 pub mod number;
 pub mod splice;
