@@ -6,7 +6,7 @@ use crate::support::envoy::{EDGE, validate, with_verdict, without_filter};
 use crate::support::stack::edge_edits;
 use crate::support::{Answer, Envoy, Idp, Reply, Request, Upstream, fixture, root, substitute};
 
-/// edge.yaml with an ext_proc socket that nobody listens on.
+/// edge.yaml with an `ext_proc` socket that nobody listens on.
 fn edge_alone(upstream: &Upstream, edits: &[(&str, &str)]) -> Envoy {
     let socket = std::path::Path::new("/nonexistent/ext_proc.sock");
     let places = edge_edits(socket, upstream.port);
