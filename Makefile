@@ -11,7 +11,7 @@ RUN := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo "nextest run" ||
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \([a-z]* .*\)/\1/p' Makefile
+	@sed -n 's/^# \([a-z]*  .*\)/\1/p' Makefile
 
 # The dev profile: it builds in a fraction of the release profile's time, and the story is about decisions, not speed.
 demo: tools

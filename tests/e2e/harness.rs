@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use crate::support::client::Connection;
 use crate::support::envoy::{EDGE, validate, with_verdict, without_filter};
 use crate::support::stack::edge_edits;
 use crate::support::{Answer, Envoy, Idp, Reply, Request, Upstream, fixture, root, substitute};
 
-/// edge.yaml with an ext_proc socket that nobody listens on.
+/// edge.yaml with an `ext_proc` socket that nobody listens on.
 fn edge_alone(upstream: &Upstream, edits: &[(&str, &str)]) -> Envoy {
     let socket = std::path::Path::new("/nonexistent/ext_proc.sock");
     let places = edge_edits(socket, upstream.port);
@@ -209,4 +210,20 @@ fn digests_are_over_the_canonical_form() {
         fixture::digest(&definition),
         "sha256:1c53d936fe6f48ea3d1f44ac09c1104078dc7a65a68cbbb16b6ce94ade73faac"
     );
+}
+
+#[test]
+fn no_upgrade_and_no_tunnel_reaches_a_guarded_server_even_with_a_verdict() {
+    let upstream = Upstream::start();
+    let envoy = edge_with_metadata(&upstream, "{decided: true, server: cases}");
+    let upgrade = fixture::post(&fixture::search())
+        .add("connection", "upgrade")
+        .add("upgrade", "websocket");
+    assert_eq!(upgrade.send(envoy.port).status, 403);
+    let tunnel = b"CONNECT mcp.test:443 HTTP/1.1\r\nhost: mcp.test:443\r\n\r\n";
+    let reply = Connection::open(envoy.port)
+        .and_then(|mut to| to.send_raw(tunnel, false))
+        .expect("a reply");
+    assert_eq!(reply.status, 404, "{reply}");
+    assert_eq!(upstream.count(), 0);
 }

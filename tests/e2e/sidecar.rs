@@ -29,7 +29,7 @@ impl Vendor {
         }
     }
 
-    /// The sidecar with this vendor behind `vendor.example.com`, and nobody on the ext_proc socket.
+    /// The sidecar with this vendor behind `vendor.example.com`, and nobody on the `ext_proc` socket.
     fn sidecar(&self, config: &str) -> Envoy {
         let address = format!("address: 127.0.0.1, port_value: {}", self.upstream.port);
         let trusted = self.dir.path().join("ca.pem").display().to_string();

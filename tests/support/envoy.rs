@@ -28,7 +28,7 @@ pub(crate) fn without_filter(config: &str, name: &str) -> String {
     format!("{}{}", &config[..start], &config[start + end + 2..])
 }
 
-/// A configuration with a filter that plants `metadata` under `portcullis` in the place of the ext_proc filter: a stand-in
+/// A configuration with a filter that plants `metadata` under `portcullis` in the place of the `ext_proc` filter: a stand-in
 /// for the verdict.
 pub(crate) fn with_verdict(config: &str, metadata: &str) -> String {
     let filter = format!(

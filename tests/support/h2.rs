@@ -23,17 +23,18 @@ pub(crate) fn send(request: &Request, port: u16, patience: Duration) -> Reply {
             .join()
             .expect("the HTTP/2 caller does not panic")
     });
-    match outcome {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(fault)) => panic!(
-            "expected an HTTP/2 reply to {} {}, got {fault}",
-            request.method, request.path
-        ),
-        Err(_) => panic!(
+    let outcome = outcome.unwrap_or_else(|_| {
+        panic!(
             "expected an HTTP/2 reply to {} {} within {patience:?}, none came",
             request.method, request.path
-        ),
-    }
+        )
+    });
+    outcome.unwrap_or_else(|fault| {
+        panic!(
+            "expected an HTTP/2 reply to {} {}, got {fault}",
+            request.method, request.path
+        )
+    })
 }
 
 async fn exchange(request: &Request, port: u16) -> Result<Reply, h2::Error> {

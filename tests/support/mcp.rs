@@ -15,13 +15,11 @@ pub(crate) fn answer(seen: &Seen) -> Answer {
         return Answer::http(202, &[], "");
     };
     let method = message["method"].as_str().unwrap_or_default();
-    match result(method, &message["params"]) {
-        Some(result) => Answer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result})),
-        None => {
-            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}});
-            Answer::http(404, &["content-type: application/json"], error.to_string())
-        }
+    if let Some(result) = result(method, &message["params"]) {
+        return Answer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
+    let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}});
+    Answer::http(404, &["content-type: application/json"], error.to_string())
 }
 
 /// The result of a method; nothing when the server does not have it.

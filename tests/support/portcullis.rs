@@ -113,6 +113,34 @@ impl Portcullis {
     }
 }
 
+impl Portcullis {
+    /// How many audit records there are by now.
+    pub(crate) fn audited(&self) -> usize {
+        self.lines.lock().expect("the reader did not panic").len()
+    }
+
+    /// The first audit record from number `since` on that has this reason, once it is there.
+    pub(crate) fn audit_of(&self, reason: &str, since: usize) -> Value {
+        let find = || {
+            let lines = self.lines.lock().expect("the reader did not panic").clone();
+            let records = lines
+                .iter()
+                .skip(since)
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            records
+                .into_iter()
+                .find(|record| record["reason"] == reason)
+        };
+        wait_for(Duration::from_secs(5), find).unwrap_or_else(|| {
+            panic!(
+                "expected an audit record with reason {reason}, got {:#?}\n{}",
+                self.lines.lock().expect("no panic"),
+                self.process.tail()
+            )
+        })
+    }
+}
+
 fn launch(config: &Path, lines: &Arc<Mutex<Vec<String>>>) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command

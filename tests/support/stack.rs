@@ -78,6 +78,51 @@ impl Stack {
         request.send(self.envoy.port)
     }
 
+    /// Sends a request that must be refused for `reason`: the audit says so, with the status that went out, and the upstream
+    /// saw nothing of it.
+    #[track_caller]
+    pub(crate) fn refuses(&self, request: &Request, reason: &str) -> Reply {
+        self.refused_by(reason, 0, || self.send(request))
+    }
+
+    /// Sends a request whose answer must be refused for `reason`, after the upstream saw it once.
+    #[track_caller]
+    pub(crate) fn refuses_answer(&self, request: &Request, reason: &str) -> Reply {
+        self.refused_by(reason, 1, || self.send(request))
+    }
+
+    #[track_caller]
+    pub(crate) fn refused_by(
+        &self,
+        reason: &str,
+        reached: usize,
+        send: impl FnOnce() -> Reply,
+    ) -> Reply {
+        let (count, audited) = (self.upstream.count(), self.portcullis.audited());
+        let reply = send();
+        assert_eq!(
+            self.upstream.count() - count,
+            reached,
+            "requests that reached the upstream; {reply}"
+        );
+        let record = self.portcullis.audit_of(reason, audited);
+        assert_eq!(record["wire_status"], reply.status, "{record}");
+        reply
+    }
+
+    /// Sends a request that must be allowed: the upstream saw it once.
+    #[track_caller]
+    pub(crate) fn allows(&self, request: &Request) -> Reply {
+        let count = self.upstream.count();
+        let reply = self.send(request);
+        assert_eq!(
+            (reply.status, self.upstream.count() - count),
+            (200, 1),
+            "{reply}"
+        );
+        reply
+    }
+
     /// Sends `message` as the reader.
     pub(crate) fn post(&self, message: &Value) -> Reply {
         self.send(&self.request(message))

@@ -155,6 +155,8 @@ fn head(status: u16, headers: &[&str]) -> Vec<u8> {
     format!("HTTP/1.1 {status} Status\r\n{lines}").into_bytes()
 }
 
+/// Serves one connection to its end.
+type Handler = Arc<dyn Fn(TcpStream, &Shared) + Send + Sync>;
 type Script = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;
 
 struct Shared {
@@ -172,7 +174,7 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Plain HTTP/1.1 on a loopback port.
     pub(crate) fn start() -> Self {
-        Self::listen(Arc::new(|stream, shared| serve(stream, shared)))
+        Self::listen(Arc::new(serve))
     }
 
     /// HTTPS with `certificate`.
@@ -184,7 +186,7 @@ impl Upstream {
         }))
     }
 
-    fn listen(handle: Arc<dyn Fn(TcpStream, &Shared) + Send + Sync>) -> Self {
+    fn listen(handle: Handler) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
         let port = listener.local_addr().expect("its address").port();
         let script: Script = Arc::new(mcp::answer);
