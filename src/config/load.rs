@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::deserialize;
 use super::located::Located;
-use super::model::{AuditStdout, Configuration, FileOr, unavailable};
+use super::model::{AuditStdout, Configuration, unavailable};
 use super::tree::Node;
 pub use compiled::{Compiled, CompiledServer, Listener, Matchers, TlsMaterial};
 use documents::Documents;
@@ -110,13 +110,5 @@ fn overlaps(configuration: &Configuration, context: &Context<'_>, report: &mut R
                 _ => {}
             }
         }
-    }
-}
-
-/// The policy that a server names or holds.
-fn policy_file(policy: &FileOr<crate::policy::PolicySource>, base: &Path) -> Option<PathBuf> {
-    match policy {
-        FileOr::File(reference) => Some(base.join(&reference.file)),
-        FileOr::Inline(_) => None,
     }
 }

@@ -85,7 +85,8 @@ fn is_path_byte(byte: u8) -> bool {
 
 fn is_authority(text: &str) -> bool {
     let Ok(parsed) = text.parse::<http::uri::Authority>() else { return false };
-    !text.contains(['@', '*']) && !parsed.host().is_empty() && (parsed.port().is_none() || parsed.port_u16().is_some())
+    let behind = text.strip_prefix(parsed.host()).unwrap_or(text);
+    !text.contains(['@', '*']) && !parsed.host().is_empty() && (behind.is_empty() || parsed.port_u16().is_some())
 }
 
 /// An authority in the form in which two are compared: lower case, without the default ports 80 and 443 and without the
