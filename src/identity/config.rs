@@ -210,16 +210,12 @@ pub struct ClaimsSource<'a> {
 }
 
 impl IdentitySource {
-    /// Scopes that every call needs, in the order of the configuration; none for `peer` and `static`.
+    /// Scopes that every call needs, in the order of the configuration. For `peer` and `static` these are the scopes
+    /// that their callers hold anyway, so that capability scopes have a baseline to stand on.
     #[must_use]
     pub fn required_scopes(&self) -> &[String] {
-        self.token_scopes().map_or(&[], |(required, _)| required)
-    }
-
-    /// Scopes that `peer` and `static` say their callers hold; none for the sources that read claims.
-    #[must_use]
-    pub fn held_scopes(&self) -> &[String] {
-        self.peer.as_ref().map(|peer| &*peer.scopes).or(self.fixed.as_ref().map(|fixed| &*fixed.scopes)).unwrap_or_default()
+        let configured = || self.peer.as_ref().map(|peer| &*peer.scopes).or(self.fixed.as_ref().map(|fixed| &*fixed.scopes));
+        self.token_scopes().map(|(required, _)| required).or_else(configured).unwrap_or_default()
     }
 
     /// Scope hierarchy and advertised scopes; `None` for `peer` and `static`.

@@ -107,6 +107,12 @@ impl Framer {
         self.buffer.extend_from_slice(chunk);
     }
 
+    /// Whether bytes are held that belong to an event which is not whole yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.place != Place::Stopped && self.buffer.len() > self.start
+    }
+
     /// The bytes behind the last frame, at the end of the stream: empty, or a frame that was never completed.
     ///
     /// The standard has receivers discard an incomplete event; not all do, so these bytes are to be judged or dropped.
