@@ -25,8 +25,8 @@ mod principal;
 mod rules;
 mod scope;
 mod source;
-//mod template;
-//pub mod uri;
+mod template;
+pub mod uri;
 
 pub use capability::{EmptyName, Kind, Label};
 pub use claims::{Claims, Email};
@@ -39,7 +39,7 @@ pub use principal::Principal;
 pub use rules::{Explanation, MatchedRule, Policy};
 pub use scope::{ScopeSet, Scopes, is_scope_token};
 pub use source::{MatchSource, PolicySource, RuleSource, Scalar};
-//pub use template::{Template, TemplateFault, TemplateSet};
+pub use template::{Template, TemplateFault, TemplateSet};
 
 #[cfg(test)]
 mod testing;
