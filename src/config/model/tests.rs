@@ -180,14 +180,3 @@ fn a_matcher_is_exactly_one_form() {
         assert_eq!(keys, [key], "{text}");
     }
 }
-
-#[test]
-fn authorities_compare_without_case_default_port_and_trailing_dot() {
-    for (written, same) in [
-        ("MCP.Acme.com", "mcp.acme.com"), ("mcp.acme.com:443", "mcp.acme.com"), ("mcp.acme.com.:80", "mcp.acme.com"),
-        ("mcp.acme.com.", "mcp.acme.com"), ("mcp.acme.com.:8443", "mcp.acme.com:8443"), ("[::1]", "[::1]"),
-        ("[::1]:443", "[::1]"), ("[::1]:8443", "[::1]:8443"),
-    ] {
-        assert_eq!(canonical_authority(written), same);
-    }
-}

@@ -1,23 +1,27 @@
 //! A server's record and prices, held against its policy and scopes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Check;
-use super::policy::{Home, place};
+use super::policy::{Home, capability_scopes, place};
 use crate::config::load::documents::RecordDocument;
 use crate::config::load::report::Report;
 use crate::config::model::Kind;
 use crate::config::tree::Node;
 use crate::policy::{Fault, Part, Policy, PriceEntry, Prices, Reconciled, Scopes, Segment};
-use crate::record::{Record, RecordFault, Recorded};
+use crate::record::{CapabilitySource, Record, RecordFault, Recorded};
 
 /// What was approved, what it costs, and where that comes from.
-type Judged = (Record, Prices, Option<Recorded>);
+pub(super) struct Judged {
+    pub(super) record: Record,
+    pub(super) prices: Prices,
+    pub(super) recorded: Option<Recorded>,
+}
 
-/// The record and the prices; empty ones for plain HTTP.
+/// The record and the prices; empty ones for plain HTTP, `None` when something is faulty, which was told.
 pub(super) fn record(
     check: &Check<'_>,
-    policy: &Policy,
+    policy: Option<&Policy>,
     home: &Home<'_>,
     scopes: Option<&Scopes>,
     report: &mut Report,
@@ -29,12 +33,12 @@ pub(super) fn record(
             return None;
         }
         (_, Kind::Http) => {
-            let prices = Prices::build(&[], policy, scopes?).ok()?.prices;
-            return Some((Record::default(), prices, None));
+            let prices = Prices::reconcile(&[], &[], policy, scopes).prices?;
+            return Some(Judged { record: Record::default(), prices, recorded: None });
         }
     };
     let document = check.context.documents.record(&file)?;
-    let built = match Record::build(&document.source, &document.definitions.definitions) {
+    let record = match Record::build(&document.source, &document.definitions.definitions) {
         Ok((record, warnings)) => {
             // An entry that could not be read is not one that nobody priced.
             let warnings = warnings.into_iter().filter(|_| document.clean);
@@ -47,8 +51,8 @@ pub(super) fn record(
         }
     };
     origin(check, &file, document, report);
-    let prices = prices(check, policy, scopes?, &file, document, home, report);
-    Some((built?, prices?, document.source.recorded.clone()))
+    let prices = prices(check, policy, scopes, &file, document, home, report);
+    Some(Judged { record: record?, prices: prices?, recorded: document.source.recorded.clone() })
 }
 
 /// A fault or warning of the record at its place in one of its two files.
@@ -81,58 +85,46 @@ fn origin(check: &Check<'_>, file: &Path, document: &RecordDocument, report: &mu
     }
 }
 
+/// The prices held against policy and scopes. What can be checked without one of the two still is.
 fn prices(
     check: &Check<'_>,
-    policy: &Policy,
-    scopes: &Scopes,
+    policy: Option<&Policy>,
+    scopes: Option<&Scopes>,
     file: &Path,
     document: &RecordDocument,
     home: &Home<'_>,
     report: &mut Report,
 ) -> Option<Prices> {
-    let place = |part: Part, path: &[Segment]| -> (std::path::PathBuf, &Node) {
-        let own = || check.context.path.to_owned();
+    let place = |part: Part, path: &[Segment]| -> (PathBuf, &Node) {
         match part {
             Part::Policy => (home.path.clone(), home.root.locate(path)),
             Part::Capabilities => {
                 (file.to_owned(), document.root.locate([&Segment::from("capabilities")].into_iter().chain(path)))
             }
-            _ => (own(), check.at(&place(check, part, path))),
+            _ => (check.context.path.to_owned(), check.at(&place(check, part, path))),
         }
     };
-    let entries = entries(check, document);
-    match Prices::build(&entries, policy, scopes) {
-        Ok(Reconciled { prices, warnings }) => {
-            for Fault { part, path, message } in warnings.into_iter().filter(|_| document.clean) {
-                let (file, node) = place(part, &path);
-                report.agree(&file, node, &message);
-            }
-            Some(prices)
-        }
-        Err(faults) => {
-            // A scope of a capability whose entry could not be read is no fault of its own.
-            let follows = |fault: &Fault| !document.clean && fault.part == Part::CapabilityScopes;
-            for Fault { part, path, message } in faults.into_iter().filter(|fault| !follows(fault)) {
-                let (file, node) = place(part, &path);
-                report.fault(&file, node, &message);
-            }
-            None
-        }
+    let Reconciled { prices, faults, warnings } =
+        Prices::reconcile(&entries(document), &capability_scopes(check), policy, scopes);
+    // A scope of a capability whose entry could not be read is no fault of its own.
+    let follows = |fault: &Fault| !document.clean && fault.part == Part::CapabilityScopes;
+    for Fault { part, path, message } in faults.into_iter().filter(|fault| !follows(fault)) {
+        let (file, node) = place(part, &path);
+        report.fault(&file, node, &message);
     }
+    for Fault { part, path, message } in warnings.into_iter().filter(|_| document.clean) {
+        let (file, node) = place(part, &path);
+        report.agree(&file, node, &message);
+    }
+    prices
 }
 
-/// What the record and `capability_scopes` say about each capability, labels as written.
-fn entries(check: &Check<'_>, document: &RecordDocument) -> Vec<PriceEntry> {
-    let scopes = |label: &str| check.server.capability_scopes.get(label).map(|scopes| scopes.0.clone());
-    document
-        .source
-        .capabilities
-        .iter()
-        .map(|(label, decided)| PriceEntry {
-            label: label.clone(),
-            permission: decided.permission.as_str().to_owned(),
-            uri: decided.uri.clone(),
-            scopes: scopes(label).unwrap_or_default(),
-        })
-        .collect()
+/// What the record says each capability costs, labels as written.
+fn entries(document: &RecordDocument) -> Vec<PriceEntry> {
+    let price = |(label, decided): (&String, &CapabilitySource)| PriceEntry {
+        label: label.clone(),
+        permission: decided.permission.as_str().to_owned(),
+        uri: decided.uri.clone(),
+    };
+    document.source.capabilities.iter().map(price).collect()
 }
