@@ -14,17 +14,19 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::deserialize;
 use super::located::Located;
-use super::model::{AuditStdout, Configuration, FileOr, unavailable};
+use super::model::{AuditStdout, Configuration, Unmatched, unavailable};
 use super::tree::Node;
-pub use compiled::{Compiled, CompiledServer, Listener, Matchers, TlsMaterial};
+use crate::identity::KeyStores;
+use crate::ladder::{self, Snapshot};
+pub use compiled::{Compiled, Listener, TlsMaterial};
 use documents::Documents;
 use report::Report;
 
 /// What became of the files.
-#[derive(Debug)]
 pub struct Loaded {
     /// The tables; `None` exactly when there are faults.
     pub compiled: Option<Compiled>,
@@ -37,22 +39,25 @@ pub struct Loaded {
 }
 
 /// Reads the configuration at `path` and every file it names.
+///
+/// `keys` are the key sets of the process: a reload that names the same issuer goes on with the keys that are there.
+/// Nothing is fetched.
 #[must_use]
-pub fn load(path: &Path) -> Loaded {
+pub fn load(path: &Path, keys: &KeyStores) -> Loaded {
     let mut report = Report::default();
-    let compiled = read(path, &mut report);
+    let compiled = read(path, keys, &mut report);
     let (faults, warnings, files) = report.finish();
     Loaded { compiled: compiled.filter(|_| faults.is_empty()), faults, warnings, files }
 }
 
-fn read(path: &Path, report: &mut Report) -> Option<Compiled> {
+fn read(path: &Path, keys: &KeyStores, report: &mut Report) -> Option<Compiled> {
     let mut root = documents::tree(path, report)?;
     let base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
     let documents = Documents::read(&root, &base, report);
     let (configuration, faults) = deserialize::load::<Configuration>(&mut root, unavailable);
     report.placed(path, faults);
     let configuration = configuration?;
-    let context = Context { path, base: &base, root: &root, documents: &documents };
+    let context = Context { path, base: &base, root: &root, documents: &documents, keys };
     compile(&configuration, &context, report)
 }
 
@@ -63,6 +68,7 @@ struct Context<'a> {
     base: &'a Path,
     root: &'a Node,
     documents: &'a Documents,
+    keys: &'a KeyStores,
 }
 
 fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Report) -> Option<Compiled> {
@@ -71,18 +77,35 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
     }
     let listener = listen::compile(configuration, context, report);
     overlaps(configuration, context, report);
-    let servers: Vec<Option<CompiledServer>> = configuration
+    // Not a short-circuiting collect: every server is to be looked at.
+    let built: Vec<Option<server::Built>> = configuration
         .servers
         .iter()
         .enumerate()
         .map(|(index, server)| server::compile(server, index, context, report))
         .collect();
+    let built: Vec<server::Built> = built.into_iter().collect::<Option<_>>()?;
+    let (servers, recorded) = built.into_iter().map(|built| (Arc::new(built.server), built.recorded)).unzip();
+    let unmatched = match configuration.unmatched {
+        Unmatched::Deny => ladder::Unmatched::Deny,
+        Unmatched::Pass => ladder::Unmatched::Pass,
+    };
+    let snapshot = match Snapshot::new(servers, unmatched) {
+        Ok(snapshot) => snapshot,
+        Err(overlaps) => {
+            for overlap in overlaps {
+                let node = context.root.locate(&["servers".into(), overlap.second.into(), "match".into()]);
+                report.fault(context.path, node, &format!("expected each request to belong to one server, but {overlap}"));
+            }
+            return None;
+        }
+    };
     Some(Compiled {
         listener: listener?,
-        unmatched: configuration.unmatched,
+        snapshot: Arc::new(snapshot),
+        recorded,
         worker_threads: configuration.worker_threads.get(),
         max_streams: configuration.max_streams.get(),
-        servers: servers.into_iter().collect::<Option<_>>()?,
         audit: configuration.telemetry.audit.stdout == AuditStdout::Json,
     })
 }
@@ -98,25 +121,14 @@ fn overlaps(configuration: &Configuration, context: &Context<'_>, report: &mut R
                 format!("expected a name of its own, found `{}`, which servers[{first}] has too; rename one", server.name);
             report.fault(context.path, at("name"), &message);
         }
-        for (kind, value) in server.matcher.keys() {
+        let scheme = server.resource.split_once("://").map_or("https", |(scheme, _)| scheme);
+        for (kind, value) in server.matcher.keys(scheme) {
+            let Some(first) = matched.insert((kind, value.clone()), index).filter(|first| *first != index) else { continue };
             let message = format!(
-                "expected each request to belong to one server, found the {kind} `{value}` twice (also in the `match` of "
+                "expected each request to belong to one server, found the {kind} `{value}` in servers[{first}] too; remove \
+                 it from one of the two"
             );
-            match matched.insert((kind, value), index) {
-                Some(first) if first != index => {
-                    let message = format!("{message}{}); remove it from one of the two", configuration.servers[first].name);
-                    report.fault(context.path, at("match"), &message);
-                }
-                _ => {}
-            }
+            report.fault(context.path, at("match"), &message);
         }
-    }
-}
-
-/// The policy that a server names or holds.
-fn policy_file(policy: &FileOr<crate::policy::PolicySource>, base: &Path) -> Option<PathBuf> {
-    match policy {
-        FileOr::File(reference) => Some(base.join(&reference.file)),
-        FileOr::Inline(_) => None,
     }
 }

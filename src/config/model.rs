@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
-pub use matcher::{Match, canonical_authority};
+pub use matcher::Match;
 pub use server::{
     AuthorizationServer, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Screen, Server,
     StepUp, Timeouts, Upstream,

@@ -131,3 +131,6 @@ fn check_typ(typ: Option<&str>, require: bool) -> Result<(), IdentityFault> {
     let detail = format!("expected `typ` at+jwt{}, got {}", if require { "" } else { ", JWT or none" }, typ.map_or("none".into(), shown));
     Err(IdentityFault::invalid("the token is not an access token", detail))
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,7 +75,9 @@ pub(super) enum Modifier {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateFault {
     /// `{` without `}`.
-    #[error("expected '}}' to close the '{{' at character {at} of '{text}'; close it, or percent-encode a brace that is meant as text")]
+    #[error(
+        "expected '}}' to close the '{{' at character {at} of '{text}'; close it, or percent-encode a brace that is meant as text"
+    )]
     Unclosed {
         /// The template.
         text: String,
@@ -97,7 +99,9 @@ pub enum TemplateFault {
         expression: String,
     },
     /// An operator that RFC 6570 reserves and nobody defined.
-    #[error("expected one of the operators + # . / ; ? & or a variable name in '{{{expression}}}', found '{found}'; correct it")]
+    #[error(
+        "expected one of the operators + # . / ; ? & or a variable name in '{{{expression}}}', found '{found}'; correct it"
+    )]
     Operator {
         /// What stands between the braces.
         expression: String,
@@ -124,7 +128,9 @@ pub enum TemplateFault {
         name: String,
     },
     /// More named parameters than can be matched in any order with bounded memory.
-    #[error("expected at most {limit} named parameters in one expression, found more in '{{{expression}}}'; split it in two")]
+    #[error(
+        "expected at most {limit} named parameters in one expression, found more in '{{{expression}}}'; split it in two"
+    )]
     TooMany {
         /// What stands between the braces.
         expression: String,
@@ -132,7 +138,9 @@ pub enum TemplateFault {
         limit: usize,
     },
     /// The templates together would need too much memory.
-    #[error("expected templates that fit {limit} bytes once compiled, '{text}' is one too many; use shorter prefix limits (':n') or fewer named parameters")]
+    #[error(
+        "expected templates that fit {limit} bytes once compiled, '{text}' is one too many; use shorter prefix limits (':n') or fewer named parameters"
+    )]
     TooLarge {
         /// The first template that does not fit.
         text: String,

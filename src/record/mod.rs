@@ -32,8 +32,8 @@ pub use definitions::{Definitions, DefinitionsFault};
 pub use digest::{Digest, DigestError, MalformedDigest};
 pub use source::{CapabilitySource, Permission, RecordSource, Recorded};
 
-/// What was approved of one server.
-#[derive(Debug)]
+/// What was approved of one server; by default nothing.
+#[derive(Debug, Default)]
 pub struct Record {
     instructions: Option<Arc<str>>,
     entries: HashMap<Label, Arc<Entry>>,

@@ -164,6 +164,7 @@ impl<'a> Deserializer<'a> for Reader<'a> {
     }
 
     forward_to_deserialize_any! {
+        <V: Visitor<'a>>
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct seq tuple
         tuple_struct map ignored_any
     }

@@ -1,5 +1,7 @@
 //! One entry of `servers:`, checked and compiled.
 
+mod convert;
+mod identity;
 mod policy;
 mod record;
 
@@ -7,13 +9,14 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::compiled::{CompiledServer, Matchers};
-use super::report::Report;
 use super::Context;
-use crate::config::model::{Kind, Match, ProtocolVersion, Server};
+use super::report::Report;
+use crate::config::model::{Kind, ProtocolVersion, Screen, Server};
 use crate::config::tree::Node;
-use crate::identity::metadata::{Metadata, MetadataSource};
-use crate::policy::{OneOrMany, Segment};
+use crate::ladder;
+use crate::ladder::origin::normal;
+use crate::policy::Segment;
+use crate::record::Recorded;
 
 /// Keys that mean something on MCP servers only.
 const MCP_ONLY: [&str; 9] = [
@@ -44,12 +47,17 @@ impl<'a> Check<'a> {
     }
 }
 
+/// A server without faults, and where its record was taken.
+pub(super) struct Built {
+    pub(super) server: ladder::Server,
+    pub(super) recorded: Option<Recorded>,
+}
+
 /// The tables of a server; `None` when it is faulty, which was told.
-pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, report: &mut Report) -> Option<CompiledServer> {
+pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, report: &mut Report) -> Option<Built> {
     let check = Check { server, index, context };
     check.name(report);
     check.matcher(report);
-    check.resource(report);
     check.origins(report);
     check.protocol(report);
     check.upstream(report);
@@ -57,43 +65,32 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
     check.kind(report);
     check.authorization_server(report);
     let credential = check.credential(report);
-    let scopes = policy::scopes(&check, report);
-    let (policy, at) = policy::policy(&check, report)?;
-    let judged = record::record(&check, &policy, &at, scopes.as_ref(), report);
-    let (record, prices, recorded) = judged?;
-    Some(CompiledServer {
-        name: server.name.clone(),
-        kind: server.kind,
-        matchers: matchers(&server.matcher)?,
-        resource: server.resource.clone(),
-        allowed_origins: server.allowed_origins.clone(),
+    let scopes = policy::scopes(&check, report).map(Arc::new);
+    let (policy, home) = policy::policy(&check, report);
+    let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
+    let authenticator = identity::authenticator(&check, policy.as_ref(), scopes.as_ref(), report);
+    let metadata = identity::metadata(&check, scopes.as_deref(), report);
+    let judged = judged?;
+    let server = ladder::Server {
+        name: Arc::from(server.name.as_str()),
+        index,
+        kind: convert::kind(server.kind),
+        matcher: convert::matcher(&server.matcher)?,
+        resource: convert::resource(&server.resource)?,
+        allowed_origins: server.allowed_origins.iter().map(|origin| normal(origin)).collect(),
         protocol: server.protocol.iter().map(|version| version.as_str().to_owned()).collect(),
-        identity: server.identity.clone(),
-        authorization_server: server.authorization_server.as_ref().map(|document| document.0.clone().into()),
+        authenticator: authenticator?,
+        metadata: metadata?,
+        scopes: scopes?,
+        policy: policy?,
+        prices: judged.prices,
+        record: judged.record,
         credential: credential?,
-        upstream_url: server.upstream.url.clone(),
-        policy,
-        scopes: Arc::new(scopes?),
-        prices,
-        record,
-        recorded,
-        limits: server.limits.clone(),
-        timeouts: server.timeouts.clone(),
-        denials: server.denials.clone(),
-        screen: server.screen,
-    })
-}
-
-fn matchers(matcher: &Match) -> Option<Matchers> {
-    let all = |names: &OneOrMany<String>| names.0.clone();
-    match (&matcher.route, &matcher.cluster, &matcher.authority) {
-        (Some(names), None, None) => Some(Matchers::Route(all(names))),
-        (None, Some(names), None) => Some(Matchers::Cluster(all(names))),
-        (None, None, Some(names)) => {
-            Some(Matchers::Authority { authorities: all(names), path: matcher.path.clone()? })
-        }
-        _ => None,
-    }
+        limits: convert::limits(&server.limits, &server.timeouts),
+        denials: convert::denials(&server.denials),
+        screen: server.screen == Screen::On,
+    };
+    Some(Built { server, recorded: judged.recorded })
 }
 
 impl Check<'_> {
@@ -110,14 +107,6 @@ impl Check<'_> {
     fn matcher(&self, report: &mut Report) {
         for (key, message) in self.server.matcher.faults() {
             self.fault(&["match".into(), key.into()], &message, report);
-        }
-    }
-
-    fn resource(&self, report: &mut Report) {
-        let resource = &self.server.resource;
-        let source = MetadataSource { resource, authorization_servers: &[], scopes: &[], authorization_server: None };
-        if let Err(error) = Metadata::new(&source) {
-            self.fault(&["resource".into()], &format!("{error}; correct the URL"), report);
         }
     }
 

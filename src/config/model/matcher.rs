@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::ladder::head::normal_authority;
 use crate::policy::OneOrMany;
 
 /// Which requests belong to this server: exactly one of `route`, `cluster` and `authority`.
@@ -63,9 +64,10 @@ impl Match {
         }
     }
 
-    /// Every single thing that it matches, in a form that is equal exactly when two matchers overlap.
+    /// Every single thing that it matches, in a form that is equal exactly when two matchers overlap. `scheme` is the
+    /// resource's, which decides on the default port.
     #[must_use]
-    pub fn keys(&self) -> Vec<(&'static str, String)> {
+    pub fn keys(&self, scheme: &str) -> Vec<(&'static str, String)> {
         let named = |kind: &'static str, names: &Option<OneOrMany<String>>| {
             names.iter().flat_map(OneOrMany::iter).map(|name| (kind, name.clone())).collect::<Vec<_>>()
         };
@@ -73,7 +75,7 @@ impl Match {
         let mut keys = named("route", &self.route);
         keys.extend(named("cluster", &self.cluster));
         keys.extend(self.authority.iter().flat_map(OneOrMany::iter).map(|authority| {
-            ("authority", format!("{}{path}", canonical_authority(authority)))
+            ("authority", format!("{}{path}", normal_authority(authority, scheme)))
         }));
         keys
     }
@@ -85,18 +87,6 @@ fn is_path_byte(byte: u8) -> bool {
 
 fn is_authority(text: &str) -> bool {
     let Ok(parsed) = text.parse::<http::uri::Authority>() else { return false };
-    !text.contains(['@', '*']) && !parsed.host().is_empty() && (parsed.port().is_none() || parsed.port_u16().is_some())
-}
-
-/// An authority in the form in which two are compared: lower case, without the default ports 80 and 443 and without the
-/// root's trailing dot (ladder.md §2, rung `route`).
-#[must_use]
-pub fn canonical_authority(authority: &str) -> String {
-    let lower = authority.to_ascii_lowercase();
-    let host = lower.strip_suffix(":443").or_else(|| lower.strip_suffix(":80")).unwrap_or(&lower);
-    match host.rsplit_once(':') {
-        // `[::1]` ends in a bracket; what stands behind its last colon is no port.
-        Some((name, port)) if !port.ends_with(']') => format!("{}:{port}", name.strip_suffix('.').unwrap_or(name)),
-        _ => host.strip_suffix('.').unwrap_or(host).to_owned(),
-    }
+    let behind = text.strip_prefix(parsed.host()).unwrap_or(text);
+    !text.contains(['@', '*']) && !parsed.host().is_empty() && (behind.is_empty() || parsed.port_u16().is_some())
 }

@@ -171,12 +171,12 @@ one_of!(
 /// (-32099 to -32000), less the codes that mean something else here, or outside the reserved range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "i64")]
-pub struct RefusalCode(i64);
+pub struct RefusalCode(i32);
 
 impl RefusalCode {
     /// The code.
     #[must_use]
-    pub fn get(self) -> i64 {
+    pub fn get(self) -> i32 {
         self.0
     }
 }
@@ -192,16 +192,14 @@ impl TryFrom<i64> for RefusalCode {
 
     fn try_from(code: i64) -> Result<Self, String> {
         let taken = matches!(code, -32_042 | -32_010 | -32_022..=-32_020 | -32_002);
-        // Beyond 2^53 a JavaScript client reads another number than the one that was sent.
-        let exact = code.unsigned_abs() <= 1 << 53;
         let reserved = (-32_768..=-32_100).contains(&code);
-        if taken || reserved || !exact {
-            return Err(format!(
+        match i32::try_from(code) {
+            Ok(code) if !taken && !reserved => Ok(Self(code)),
+            _ => Err(format!(
                 "expected a JSON-RPC code from -32099 to -32000 that MCP does not use itself, or one outside the reserved \
                  range -32768 to -32000, found {code}; leave it out for -32000"
-            ));
+            )),
         }
-        Ok(Self(code))
     }
 }
 
@@ -211,7 +209,7 @@ impl JsonSchema for RefusalCode {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "integer"})
+        json_schema!({"type": "integer", "format": "int32"})
     }
 }
 

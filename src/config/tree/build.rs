@@ -54,14 +54,17 @@ struct Builder {
 
 impl Builder {
     fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), PlacedFault> {
-        let at = place(&span.start);
+        let at = place(&span.tag_start().unwrap_or(span.start));
         match event {
             Event::DocumentStart(..) if self.root.is_some() => {
                 fault(at, "expected one YAML document, found a second one; put it into a file of its own")
             }
             Event::Scalar(text, style, anchor, tag) => {
                 untagged(at, tag.as_deref())?;
-                let node = scalar(at, text.into_owned(), style == ScalarStyle::Plain);
+                let plain = style == ScalarStyle::Plain;
+                // The parser writes `~` for a value that is not there.
+                let text = if plain && span.is_empty() { String::new() } else { text.into_owned() };
+                let node = scalar(at, text, plain);
                 self.value(node, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
@@ -123,7 +126,7 @@ impl Builder {
                 None => open.key = Some(key(node)?),
                 Some((key, place)) => {
                     // A value that is not there has no place of its own that a reader would look at.
-                    if node.text() == Some("") {
+                    if matches!(&node.content, Content::Scalar { text, plain: true } if text.is_empty()) {
                         node.place = place;
                     }
                     match mapping.entries.iter().find(|entry| entry.key == key) {

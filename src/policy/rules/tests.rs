@@ -36,7 +36,10 @@ fn a_rule_without_match_is_for_every_authenticated_caller() {
 fn nobody_has_anything_by_default() {
     let principal = policy(json!([])).principal(&person("ada@acme.com"));
     assert!(principal.permissions.is_empty() && principal.roles.is_empty());
-    assert!(policy(json!([{"role": "guest"}])).principal(&person("a@b.c")).permissions.is_empty(), "an empty role grants nothing");
+    assert!(
+        policy(json!([{"role": "guest"}])).principal(&person("a@b.c")).permissions.is_empty(),
+        "an empty role grants nothing"
+    );
 }
 
 #[test]
@@ -65,7 +68,8 @@ fn email_and_domain_disregard_case_and_need_a_verified_email() {
 
 #[test]
 fn a_scalar_claim_must_equal_and_an_array_must_contain() {
-    let caller = claims("s", r#"{"team":"blue","groups":["a","case-editors",7,true],"level":3,"on":false,"o":{"x":"y"}}"#);
+    let caller =
+        claims("s", r#"{"team":"blue","groups":["a","case-editors",7,true],"level":3,"on":false,"o":{"x":"y"}}"#);
     for yes in [
         json!({"team": "blue"}),
         json!({"groups": "case-editors"}),
@@ -181,10 +185,16 @@ fn a_principal_is_named_by_a_verified_email_else_by_issuer_and_subject() {
 
 /// One rule as the slow matcher sees it, drawn from a small world so that rules often match.
 fn rules() -> impl Strategy<Value = Vec<Json>> {
-    let value = prop_oneof![(0..3).prop_map(|n| json!(n)), "[ab]".prop_map(|s| json!(s)), any::<bool>().prop_map(|b| json!(b))];
+    let value =
+        prop_oneof![(0..3).prop_map(|n| json!(n)), "[ab]".prop_map(|s| json!(s)), any::<bool>().prop_map(|b| json!(b))];
     let values = prop_oneof![value.clone(), prop::collection::vec(value, 1..3).prop_map(Json::from)];
     let claim = prop::collection::btree_map("[xy]", values, 1..3).prop_map(|claims| json!(claims));
-    let rule = (prop::option::of("[st]"), prop::option::of(claim), prop::sample::select(vec!["reader", "editor", "guest"]), prop::bool::weighted(0.1));
+    let rule = (
+        prop::option::of("[st]"),
+        prop::option::of(claim),
+        prop::sample::select(vec!["reader", "editor", "guest"]),
+        prop::bool::weighted(0.1),
+    );
     let rule = rule.prop_map(|(sub, claim, role, deny)| {
         let mut matches = serde_json::Map::new();
         sub.into_iter().for_each(|sub| drop(matches.insert("sub".into(), sub.into())));
@@ -195,7 +205,12 @@ fn rules() -> impl Strategy<Value = Vec<Json>> {
 }
 
 fn tokens() -> impl Strategy<Value = Json> {
-    let value = prop_oneof![(0..3).prop_map(|n| json!(n)), "[ab]".prop_map(|s| json!(s)), any::<bool>().prop_map(|b| json!(b)), Just(Json::Null)];
+    let value = prop_oneof![
+        (0..3).prop_map(|n| json!(n)),
+        "[ab]".prop_map(|s| json!(s)),
+        any::<bool>().prop_map(|b| json!(b)),
+        Just(Json::Null)
+    ];
     let values = prop_oneof![value.clone(), prop::collection::vec(value, 0..4).prop_map(Json::from)];
     prop::collection::btree_map("[xy]", values, 0..3).prop_map(|claims| json!(claims))
 }

@@ -9,7 +9,16 @@ use regex_automata::util::primitives::StateID;
 
 use super::{Modifier, Operator, Part, Template, Variable};
 
-type Made = Result<StateID, BuildError>;
+/// The states do not fit [`SIZE_LIMIT`]: the only way in which making them fails.
+struct TooLarge;
+
+impl From<BuildError> for TooLarge {
+    fn from(_: BuildError) -> Self {
+        Self
+    }
+}
+
+type Made = Result<StateID, TooLarge>;
 
 /// Bytes that the states of one set may take.
 pub(super) const SIZE_LIMIT: usize = 32 << 20;
@@ -44,7 +53,8 @@ fn pattern(builder: &mut Builder, template: &Template) -> Made {
 }
 
 fn literal(builder: &mut Builder, text: &str, next: StateID) -> Made {
-    text.bytes().rev().try_fold(next, |next, byte| builder.add_range(Transition { start: byte, end: byte, next }))
+    let byte = |next, byte| Ok(builder.add_range(Transition { start: byte, end: byte, next })?);
+    text.bytes().rev().try_fold(next, byte)
 }
 
 /// Values in order, all of them there.
@@ -75,8 +85,11 @@ fn listed(builder: &mut Builder, operator: Operator, variables: &[Variable], nex
 fn named(builder: &mut Builder, operator: Operator, variables: &[Variable], next: StateID) -> Made {
     let (first, separator) = operator.first_and_separator();
     // Exploded parameters may come again, so only the others are remembered.
-    let once: Vec<&str> =
-        variables.iter().filter(|variable| variable.modifier != Modifier::Explode).map(|variable| variable.name.as_str()).collect();
+    let once: Vec<&str> = variables
+        .iter()
+        .filter(|variable| variable.modifier != Modifier::Explode)
+        .map(|variable| variable.name.as_str())
+        .collect();
     let bit = |variable: &Variable| once.iter().position(|name| *name == variable.name).map_or(0, |at| 1_usize << at);
     let subsets = 1_usize << once.len();
     let mut seen = Vec::with_capacity(subsets);
@@ -148,5 +161,5 @@ fn character(builder: &mut Builder, forbidden: &[u8], next: StateID) -> Made {
             _ => transitions.push(Transition { start: byte, end: byte, next: to }),
         }
     }
-    builder.add_sparse(transitions)
+    Ok(builder.add_sparse(transitions)?)
 }

@@ -1,6 +1,6 @@
 //! A server's rules and scopes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Check;
@@ -16,39 +16,34 @@ pub(super) struct Home<'a> {
     pub(super) root: &'a Node,
 }
 
-/// The server's policy, from its file or from the entry itself; an empty one for plain HTTP.
-pub(super) fn policy<'a>(check: &Check<'a>, report: &mut Report) -> Option<(Arc<Policy>, Home<'a>)> {
+/// The server's policy, from its file or from the entry itself, and where it stands; an empty one for plain HTTP, `None`
+/// when it is faulty, which was told.
+pub(super) fn policy<'a>(check: &Check<'a>, report: &mut Report) -> (Option<Arc<Policy>>, Home<'a>) {
     let context = check.context;
     let inline = Home { path: context.path.to_owned(), root: check.at(&["policy".into()]) };
     match (&check.server.policy, check.server.kind) {
         (Some(FileOr::File(reference)), Kind::Mcp) => {
             let path: PathBuf = context.base.join(&reference.file);
-            let document = context.documents.policy(&path)?;
+            let Some(document) = context.documents.policy(&path) else { return (None, inline) };
             report.uses(&path);
-            Some((Arc::clone(&document.policy), Home { path, root: &document.root }))
+            (Some(Arc::clone(&document.policy)), Home { path, root: &document.root })
         }
         (Some(FileOr::Inline(source)), Kind::Mcp) => {
-            let policy = compile_policy(source, &inline.path, inline.root, report)?;
-            Some((Arc::new(policy), inline))
+            let policy = compile_policy(source, &inline.path, inline.root, report);
+            (policy.map(Arc::new), inline)
         }
         (None, Kind::Mcp) => {
             check.missing(&[], "policy", report);
-            None
+            (None, inline)
         }
-        (_, Kind::Http) => {
-            let policy = compile_policy(&PolicySource::default(), Path::new(""), inline.root, report)?;
-            Some((Arc::new(policy), inline))
-        }
+        (_, Kind::Http) => (Policy::compile(&PolicySource::default()).ok().map(Arc::new), inline),
     }
 }
 
 /// The server's scopes: what every call needs, what single capabilities need, what implies what.
 pub(super) fn scopes(check: &Check<'_>, report: &mut Report) -> Option<Scopes> {
-    let identity = &check.server.identity;
-    let capabilities: Vec<(String, Vec<String>)> =
-        check.server.capability_scopes.iter().map(|(label, scopes)| (label.clone(), scopes.0.clone())).collect();
-    let implies = identity.scopes().map(|scopes| scopes.implies.clone()).unwrap_or_default();
-    match Scopes::compile(baseline(check), &capabilities, &implies) {
+    let implies = check.server.identity.scopes().map(|scopes| scopes.implies.clone()).unwrap_or_default();
+    match Scopes::compile(baseline(check), &capability_scopes(check), &implies) {
         Ok(scopes) => Some(scopes),
         Err(faults) => {
             for fault in faults {
@@ -57,6 +52,11 @@ pub(super) fn scopes(check: &Check<'_>, report: &mut Report) -> Option<Scopes> {
             None
         }
     }
+}
+
+/// `capability_scopes` as label and scopes.
+pub(super) fn capability_scopes(check: &Check<'_>) -> Vec<(String, Vec<String>)> {
+    check.server.capability_scopes.iter().map(|(label, scopes)| (label.clone(), scopes.0.clone())).collect()
 }
 
 /// The scopes that every call needs. Callers without tokens have the scopes that the configuration gives them, all of

@@ -31,7 +31,10 @@ fn roles_grant_what_the_catalogue_lists() {
     refuses(json!({"permissions": ["read"], "roles": {"r": ["read", "wriet"]}, "rules": []}), "roles.r[1]", "'wriet'");
     refuses(json!({"permissions": ["read", "*"], "roles": {}, "rules": []}), "permissions[1]", "'*'");
     refuses(json!({"permissions": [], "roles": {"r": ["read"]}, "rules": []}), "roles.r[0]", "catalogue");
-    assert!(faults(json!({"permissions": ["read", "read"], "roles": {"r": ["*"], "s": ["read", "read"]}, "rules": []})).is_empty());
+    assert!(
+        faults(json!({"permissions": ["read", "read"], "roles": {"r": ["*"], "s": ["read", "read"]}, "rules": []}))
+            .is_empty()
+    );
 }
 
 #[test]
@@ -59,7 +62,11 @@ fn a_condition_that_can_never_hold_or_is_none_refuses() {
     refuses(rule(json!({"match": {"domain": "@acme.com"}, "deny": true})), "rules[1].match.domain", "without '@'");
     refuses(rule(json!({"match": {"domain": ""}, "deny": true})), "rules[1].match.domain", "without '@'");
     refuses(rule(json!({"match": {"claim": {}}, "deny": true})), "rules[1].match.claim", "at least one claim");
-    refuses(rule(json!({"match": {"claim": {"groups": []}}, "deny": true})), "rules[1].match.claim.groups", "empty list");
+    refuses(
+        rule(json!({"match": {"claim": {"groups": []}}, "deny": true})),
+        "rules[1].match.claim.groups",
+        "empty list",
+    );
     refuses(rule(json!({"match": {"claim": {"": "x"}}, "deny": true})), "rules[1].match.claim.", "name or path");
 }
 
@@ -78,5 +85,16 @@ fn all_faults_come_at_once() {
         "rules": [{}, {"role": "c"}, {"match": {"domain": "@x"}, "role": []}],
     }));
     let paths: Vec<&str> = found.iter().filter_map(|text| text.split(": ").next()).collect();
-    assert_eq!(paths, ["permissions[1]", "roles.a", "roles.b[0]", "rules[0]", "rules[1].role", "rules[2].match.domain", "rules[2].role"]);
+    assert_eq!(
+        paths,
+        [
+            "permissions[1]",
+            "roles.a",
+            "roles.b[0]",
+            "rules[0]",
+            "rules[1].role",
+            "rules[2].match.domain",
+            "rules[2].role"
+        ]
+    );
 }

@@ -89,7 +89,14 @@ fn listed(operator: Operator, variables: &[Variable], uri: &str, from: usize) ->
     reached
 }
 
-fn named(operator: Operator, variables: &[Variable], uri: &str, from: usize, seen: &[&str], ends: &mut BTreeSet<usize>) {
+fn named(
+    operator: Operator,
+    variables: &[Variable],
+    uri: &str,
+    from: usize,
+    seen: &[&str],
+    ends: &mut BTreeSet<usize>,
+) {
     let (first, separator, forbidden) = match operator {
         Operator::PathParameter => (";", ";", "/,?#;"),
         Operator::Query => ("?", "&", "/,?#&"),
@@ -149,7 +156,9 @@ pub(super) fn expand(template: &Template, value: &dyn Fn(usize) -> String, skip:
 fn encode(text: &str, keep_reserved: bool) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
-        let keep = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (keep_reserved && b":/?#[]@!$&'()*+,;=".contains(&byte));
+        let keep = byte.is_ascii_alphanumeric()
+            || b"-._~".contains(&byte)
+            || (keep_reserved && b":/?#[]@!$&'()*+,;=".contains(&byte));
         if keep {
             out.push(char::from(byte));
         } else {

@@ -11,17 +11,24 @@ const ALL: &[&str] = &["", "", "", "*", ":1", ":2"];
 
 fn templates(modifiers: &'static [&'static str]) -> impl Strategy<Value = Template> {
     let variables = prop::collection::btree_map("[abc]", prop::sample::select(modifiers), 1..4)
-        .prop_map(|variables| variables.into_iter().map(|(name, modifier)| format!("{name}{modifier}")).collect::<Vec<_>>())
+        .prop_map(|variables| {
+            variables.into_iter().map(|(name, modifier)| format!("{name}{modifier}")).collect::<Vec<_>>()
+        })
         .prop_shuffle();
     let operator = prop::sample::select(vec!["", "+", "#", ".", "/", ";", "?", "&"]);
-    let expression = (operator, variables).prop_map(|(operator, variables)| format!("{{{operator}{}}}", variables.join(",")));
-    let literal = prop::sample::select(vec!["a", "b", "/", ".", ",", "?", "&", "=", ";", "#", "%2F", "a=", "?a=b"]).prop_map(str::to_owned);
+    let expression =
+        (operator, variables).prop_map(|(operator, variables)| format!("{{{operator}{}}}", variables.join(",")));
+    let literal = prop::sample::select(vec!["a", "b", "/", ".", ",", "?", "&", "=", ";", "#", "%2F", "a=", "?a=b"])
+        .prop_map(str::to_owned);
     prop::collection::vec(prop_oneof![2 => literal, 3 => expression], 1..5)
         .prop_map(|pieces| Template::parse(&pieces.concat()).expect("made well"))
 }
 
 fn uris() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec!["a", "b", "c", "a", "/", ".", ",", "?", "&", "=", ";", "#", "%2F", "%", "a=b", "?a=b", "&b=a", "&c=a", ";a", "é", "{a}"]);
+    let piece = prop::sample::select(vec![
+        "a", "b", "c", "a", "/", ".", ",", "?", "&", "=", ";", "#", "%2F", "%", "a=b", "?a=b", "&b=a", "&c=a", ";a",
+        "é", "{a}",
+    ]);
     prop::collection::vec(piece, 0..10).prop_map(|pieces| pieces.concat())
 }
 
