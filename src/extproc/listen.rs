@@ -31,6 +31,15 @@ pub enum Address {
     Tcp(SocketAddr),
 }
 
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
 /// Certificates of a TCP listener; clients must show one of `client_ca`'s.
 #[derive(Clone)]
 pub struct Tls {

@@ -93,8 +93,8 @@ impl Counters {
 
     /// Counts a stream in, unless `most` are open: then it is refused and counted as such.
     #[must_use]
-    pub fn stream_opened(&self, most: u64) -> bool {
-        if self.streams_open.fetch_add(1, Ordering::Relaxed) < most {
+    pub fn stream_opened(&self, most: usize) -> bool {
+        if self.streams_open.fetch_add(1, Ordering::Relaxed) < most as u64 {
             return true;
         }
         self.streams_open.fetch_sub(1, Ordering::Relaxed);
