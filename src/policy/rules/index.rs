@@ -90,7 +90,7 @@ impl Index {
         for claim in &self.claims {
             match claim.path.find(&claims.document) {
                 Some(array) if array.kind() == Kind::Array => {
-                    array.items().for_each(|item| claim.meet(item, &mut tally))
+                    array.items().for_each(|item| claim.meet(item, &mut tally));
                 }
                 Some(value) => claim.meet(value, &mut tally),
                 None => {}
