@@ -13,7 +13,7 @@ use super::permission::PermissionId;
 use super::rules::Policy;
 use super::scope::{ScopeSet, Scopes};
 use super::template::TemplateSet;
-use super::uri;
+use super::uri::{self, NotNormal};
 
 /// One entry of the record's `capabilities`, as far as the policy is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,15 +121,12 @@ impl Prices {
     /// unpriced. A URI that still holds `{…}` is covered by the identical template only. Linear in the length of the
     /// URI, whatever the number of resources.
     ///
-    /// A URI that is not in normal form, so that it may mean another one to the upstream, is covered by nothing;
-    /// [`uri::normal_form`] says why.
-    #[must_use]
-    pub fn covering(&self, uri: &str) -> Covering<'_> {
-        if uri::normal_form(uri).is_err() {
-            return Covering::new();
-        }
+    /// # Errors
+    /// The URI is not in normal form, so that it may mean another one to the upstream.
+    pub fn covering(&self, uri: &str) -> Result<Covering<'_>, NotNormal> {
+        uri::normal_form(uri)?;
         let owners = self.uris.covering(uri);
-        owners.iter().filter_map(|at| self.at(*self.uri_owners.get(*at as usize)?)).collect()
+        Ok(owners.iter().filter_map(|at| self.at(*self.uri_owners.get(*at as usize)?)).collect())
     }
 
     /// All priced capabilities, in entry order.

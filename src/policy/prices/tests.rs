@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Capability, Covering, PriceEntry, Prices};
 use crate::policy::testing::{person, source};
+use crate::policy::uri::NotNormal;
 use crate::policy::{Label, Policy, Scopes};
 
 /// An entry as (label, permission, URI or "").
@@ -123,7 +124,7 @@ fn every_resource_that_covers_a_uri_counts() {
         ],
         &[],
     );
-    let covering = |uri| texts(&prices.covering(uri));
+    let covering = |uri| texts(&prices.covering(uri).expect("normal"));
     assert_eq!(covering("c://case/payroll"), ["resource:broad", "resource:payroll", "resource:case"]);
     assert_eq!(covering("c://case/1"), ["resource:broad", "resource:case"]);
     assert_eq!(covering("c://case/{id}"), ["resource:case"], "the identical template only");
@@ -137,15 +138,15 @@ fn a_uri_that_may_mean_another_one_is_not_looked_up() {
         &[("resource:broad", "read", "secret://{+any}"), ("resource:payroll", "secrets", "secret://payroll")],
         &[],
     );
-    for uri in [
-        "secret://payroll ",
-        "secret://pay\troll",
-        "secret://x/../payroll",
-        "secret://p%61yroll",
-        "SECRET://payroll",
-        "secret://é",
+    for (uri, rule) in [
+        ("secret://payroll ", NotNormal::Space),
+        ("secret://pay\troll", NotNormal::Control),
+        ("secret://x/../payroll", NotNormal::DotSegment),
+        ("secret://p%61yroll", NotNormal::EncodedUnreserved),
+        ("SECRET://payroll", NotNormal::UpperCaseScheme),
+        ("secret://é", NotNormal::NotAscii),
     ] {
-        assert!(prices.covering(uri).is_empty(), "{uri:?}");
+        assert_eq!(prices.covering(uri).expect_err("refused"), rule, "{uri:?}");
     }
-    assert_eq!(texts(&prices.covering("secret://payroll")), ["resource:broad", "resource:payroll"]);
+    assert_eq!(texts(&prices.covering("secret://payroll").expect("normal")), ["resource:broad", "resource:payroll"]);
 }
