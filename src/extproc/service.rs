@@ -46,12 +46,7 @@ impl Service {
     ///
     /// # Errors
     /// The system has no random bytes for the decision ids' prefix.
-    pub fn new(
-        snapshot: Arc<Snapshot>,
-        audit: Audit,
-        counters: Arc<Counters>,
-        most: usize,
-    ) -> std::io::Result<Self> {
+    pub fn new(snapshot: Arc<Snapshot>, audit: Audit, counters: Arc<Counters>, most: usize) -> std::io::Result<Self> {
         let random = getrandom::u64().map_err(std::io::Error::other)?;
         let id_prefix = format!("{:012x}", random >> 16);
         let id_next = AtomicU64::new(0);

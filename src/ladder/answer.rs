@@ -59,7 +59,11 @@ pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Re
     let declared = headers.text("content-length").and_then(|length| length.parse::<u64>().ok()).unwrap_or(0);
     match headers.text("content-type") {
         Some(value) if essence_is(value, "application/json") => {
-            if declared > cap(server, asked.method) as u64 { Err(too_large()) } else { Ok(Form::Json) }
+            if declared > cap(server, asked.method) as u64 {
+                Err(too_large())
+            } else {
+                Ok(Form::Json)
+            }
         }
         Some(value) if essence_is(value, "text/event-stream") && (200..300).contains(&status) => Ok(Form::Stream),
         _ => Err(unreadable("the server's answer is neither application/json nor text/event-stream")),
@@ -138,7 +142,11 @@ fn notification<'a>(root: Value<'a>, name: Value<'a>, streamed: bool) -> Result<
     if root.get("id").is_some() || root.get("result").is_some() || root.get("error").is_some() || !streamed {
         return Err(unreadable("the server sent a request of its own instead of an answer"));
     }
-    if method::server_may_notify(name) { Ok(Content::Notification(name, root.get("params"))) } else { Ok(Content::Unknown) }
+    if method::server_may_notify(name) {
+        Ok(Content::Notification(name, root.get("params")))
+    } else {
+        Ok(Content::Unknown)
+    }
 }
 
 fn answers(asked: &Asked, root: Value<'_>) -> Result<(), Refusal> {

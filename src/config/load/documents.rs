@@ -98,9 +98,8 @@ fn record(path: &Path, report: &mut Report) -> Option<RecordDocument> {
     // The definitions are read even where the rest is faulty.
     let named = root.get("definitions").and_then(Node::text).filter(|file| !file.is_empty());
     let definitions = named.and_then(|file| definitions(&path.parent().unwrap_or(Path::new("")).join(file), report));
-    let (source, faults) = deserialize::load::<RecordSource>(&mut root, |path, text| {
-        unavailable(&format!("record.{path}"), text)
-    });
+    let (source, faults) =
+        deserialize::load::<RecordSource>(&mut root, |path, text| unavailable(&format!("record.{path}"), text));
     let clean = faults.is_empty();
     report.placed(path, faults);
     Some(RecordDocument { root, source: source?, definitions: definitions?, clean })
@@ -147,8 +146,9 @@ pub(super) fn bytes(path: &Path, report: &mut Report) -> Option<Vec<u8>> {
     match read {
         Ok(bytes) => Some(bytes),
         Err(error) => {
-            let message =
-                format!("expected a file that can be read, but {error}; check that it exists and may be read by this user");
+            let message = format!(
+                "expected a file that can be read, but {error}; check that it exists and may be read by this user"
+            );
             report.fault_at(path, Place { line: 1, column: 1 }, message);
             None
         }
