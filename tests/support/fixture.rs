@@ -119,16 +119,14 @@ fn canonical_integer(number: i64) -> String {
 pub(crate) struct Ports {
     pub(crate) idp: u16,
     pub(crate) upstream: u16,
-    pub(crate) admin: u16,
 }
 
 /// The configuration file of the tests, every knob spelled out so that a test can substitute it.
 pub(crate) fn configuration(dir: &Path, ports: &Ports) -> String {
-    let (dir, Ports { idp, upstream, admin }) = (dir.display(), ports);
+    let (dir, Ports { idp, upstream }) = (dir.display(), ports);
     format!(
         r#"listen:
   ext_proc: unix:{dir}/ext_proc.sock
-  admin: {{address: 127.0.0.1:{admin}}}
 unmatched: deny
 servers:
 - name: cases
@@ -149,11 +147,9 @@ servers:
   upstream:
     url: http://127.0.0.1:{upstream}/own
     credential: {{bearer: {{file: {dir}/credential}}}}
-    timeout: 5s
   policy: {{file: policy.yaml}}
-  record: {{file: records/cases.yaml, refresh: 60s}}
+  record: {{file: records/cases.yaml}}
   capability_scopes: {{"tool:update_case": [cases:write]}}
-  gates: []
   limits: {{request: 1MiB, listing: 1MiB, answer: 16MiB, depth: 64}}
   denials: {{policy_status: 200, disclose: explicit, step_up: challenge, code: -32000, unlisted_method_status: 404, upstream_status: 502}}
 telemetry:

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::envoy::EDGE;
 use super::fixture::{self, Ports};
-use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, free_port, substitute};
+use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, substitute};
 
 /// Envoy at the edge, Portcullis, an upstream and an identity provider. Dropped in this order.
 pub(crate) struct Stack {
@@ -30,7 +30,7 @@ impl Stack {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
         fixture::write_files(dir.path());
-        let ports = Ports { idp: idp.port, upstream: upstream.port, admin: free_port() };
+        let ports = Ports { idp: idp.port, upstream: upstream.port };
         let config = dir.path().join("portcullis.yaml");
         fs::write(&config, substitute(&fixture::configuration(dir.path(), &ports), config_edits))
             .expect("portcullis.yaml");
@@ -84,7 +84,7 @@ impl Stack {
         let reply = send();
         assert_eq!(self.upstream.count() - count, reached, "requests that reached the upstream; {reply}");
         let record = self.portcullis.audit_of(reason, audited);
-        assert_eq!(record["wire_status"], reply.status, "{record}");
+        assert_eq!(record["wire_status"], reply.status.to_string(), "{record}");
         reply
     }
 

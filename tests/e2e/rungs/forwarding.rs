@@ -107,7 +107,7 @@ fn an_allowed_call_leaves_one_audit_record_and_metadata_for_the_access_log() {
     let records = stack.portcullis.audit(1);
     let record = &records[0];
     assert_eq!((&record["server"], &record["method"]), (&json!("cases"), &json!("tools/call")), "{record}");
-    assert_eq!(record["wire_status"], 200, "{record}");
+    assert_eq!(record["wire_status"], "200", "{record}");
     let text = record.to_string();
     for secret in [&stack.reader()[..40], fixture::CREDENTIAL, "printer", "Printer on fire"] {
         assert!(!text.contains(secret), "expected no {secret:?} in the audit: {text}");
