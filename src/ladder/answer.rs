@@ -40,8 +40,10 @@ pub struct Asked {
 /// `upstream.unauthorized`, `answer.unreadable`, `answer.too_large`.
 pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Result<Form, Refusal> {
     let status = headers.text(":status").and_then(|status| status.parse::<u16>().ok()).unwrap_or(0);
-    // The shipped routes remove the challenge before it gets here; a 401 has one in any case (RFC 9110 §15.5.2).
-    let challenged = status == 401 || (status == 403 && headers.has("www-authenticate"));
+    let json = headers.text("content-type").is_some_and(|value| essence_is(value, "application/json"));
+    // The shipped routes remove the challenge before it gets here. A 401 had one in any case (RFC 9110 §15.5.2); a 403
+    // that is no JSON-RPC answer is not about this call either.
+    let challenged = status == 401 || (status == 403 && (headers.has("www-authenticate") || !json));
     match status {
         404 => return Ok(Form::Untouched),
         401 | 403 if challenged && matches!(server.credential, Credential::Passthrough) => return Ok(Form::Untouched),
