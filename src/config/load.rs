@@ -22,14 +22,14 @@ use super::model::{AuditStdout, Configuration, Unmatched, unavailable};
 use super::tree::Node;
 use crate::identity::KeyStores;
 use crate::ladder::{self, Snapshot};
-pub use compiled::{Compiled, Listener, TlsMaterial};
+pub use compiled::Serving;
 use documents::Documents;
 use report::Report;
 
 /// What became of the files.
 pub struct Loaded {
-    /// The tables; `None` exactly when there are faults.
-    pub compiled: Option<Compiled>,
+    /// What to serve; `None` exactly when there are faults.
+    pub serving: Option<Serving>,
     /// Everything that is wrong, by file and line.
     pub faults: Vec<Located>,
     /// What is allowed and yet probably not meant, by file and line.
@@ -45,12 +45,12 @@ pub struct Loaded {
 #[must_use]
 pub fn load(path: &Path, keys: &KeyStores) -> Loaded {
     let mut report = Report::default();
-    let compiled = read(path, keys, &mut report);
+    let serving = read(path, keys, &mut report);
     let (faults, warnings, files) = report.finish();
-    Loaded { compiled: compiled.filter(|_| faults.is_empty()), faults, warnings, files }
+    Loaded { serving: serving.filter(|_| faults.is_empty()), faults, warnings, files }
 }
 
-fn read(path: &Path, keys: &KeyStores, report: &mut Report) -> Option<Compiled> {
+fn read(path: &Path, keys: &KeyStores, report: &mut Report) -> Option<Serving> {
     let mut root = documents::tree(path, report)?;
     let base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
     let documents = Documents::read(&root, &base, report);
@@ -71,7 +71,7 @@ struct Context<'a> {
     keys: &'a KeyStores,
 }
 
-fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Report) -> Option<Compiled> {
+fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Report) -> Option<Serving> {
     if configuration.servers.is_empty() && report.is_clean() {
         report.fault(context.path, context.root.locate(&["servers".into()]), "expected at least one server, found none; add one");
     }
@@ -100,12 +100,14 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
             return None;
         }
     };
-    Some(Compiled {
-        listener: listener?,
-        snapshot: Arc::new(snapshot),
+    let (address, tls) = listener?;
+    Some(Serving {
+        address,
+        tls,
+        snapshot,
         recorded,
         worker_threads: configuration.worker_threads.get(),
-        max_streams: configuration.max_streams.get(),
+        max_streams: usize::try_from(configuration.max_streams.get()).unwrap_or(usize::MAX),
         audit: configuration.telemetry.audit.stdout == AuditStdout::Json,
     })
 }

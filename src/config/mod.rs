@@ -14,7 +14,7 @@ mod model;
 mod schema;
 mod tree;
 
-pub use load::{Compiled, Listener, Loaded, TlsMaterial, load};
+pub use load::{Loaded, Serving, load};
 pub use located::Located;
 pub use model::*;
 pub use schema::{Schema, schema};

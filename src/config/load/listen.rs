@@ -5,56 +5,61 @@ use std::path::Path;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::compiled::{Listener, TlsMaterial};
+use super::Context;
 use super::documents::bytes;
 use super::report::Report;
-use super::Context;
-use crate::config::model::{Configuration, ExtProcListener, ServerTls};
+use crate::config::model::{Configuration, ExtProcListener, Server, ServerTls, TcpListener};
+use crate::extproc::listen::{Address, Tls};
 use crate::policy::Segment;
 use crate::upstream::CredentialSource;
 
 /// The listener that is configured; `None` when it is faulty, which was told.
-pub(super) fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Report) -> Option<Listener> {
+pub(super) fn compile(
+    configuration: &Configuration,
+    context: &Context<'_>,
+    report: &mut Report,
+) -> Option<(Address, Option<Tls>)> {
     let tcp = match &configuration.listen.ext_proc {
-        ExtProcListener::Unix(path) => return Some(Listener::Unix(path.clone())),
+        ExtProcListener::Unix(path) => return Some((Address::Unix(path.clone()), None)),
         ExtProcListener::Tcp(tcp) => tcp,
     };
-    let at = |key: &str| context.root.locate(&["listen".into(), "ext_proc".into(), key.into()]);
-    let mut fault = |key: &str, message: &str| {
-        report.fault(context.path, at(key), message);
-        None
-    };
-    match (&tcp.tls, tcp.insecure) {
-        (Some(tls), false) => {
-            let tls = material(tls, context, report)?;
-            Some(Listener::Tcp { address: tcp.address, tls: Some(tls) })
-        }
-        (Some(_), true) => fault("insecure", "expected either `tls` or `insecure: true`, found both; remove one"),
-        (None, false) => fault(
-            "address",
-            "expected `tls: {cert, key, client_ca}` beside a TCP address, found none: whoever can dial this port can read \
-             the upstream credential and forge attributes; add it, or listen on a Unix socket",
-        ),
-        (None, true) => {
-            let bearer = |server: &&_| matches!(credential(server), CredentialSource::Bearer(_));
-            match configuration.servers.iter().find(bearer) {
-                None => Some(Listener::Tcp { address: tcp.address, tls: None }),
-                Some(server) => fault("insecure", &format!(
-                    "expected `tls` where a server has a credential, found `insecure: true` and a credential on `{}`: \
-                     whoever can dial this port could read it; add `tls`, or listen on a Unix socket",
-                    server.name
-                )),
-            }
+    let address = Address::Tcp(tcp.address);
+    if let (Some(tls), false) = (&tcp.tls, tcp.insecure) {
+        return material(tls, context, report).map(|tls| (address, Some(tls)));
+    }
+    match insecure(tcp, configuration) {
+        None => Some((address, None)),
+        Some((key, message)) => {
+            let at = ["listen".into(), "ext_proc".into(), key.into()];
+            report.fault(context.path, context.root.locate(&at), &message);
+            None
         }
     }
 }
 
-fn credential(server: &crate::config::model::Server) -> &CredentialSource {
-    &server.upstream.credential
+/// Why this listener may not go without TLS: the key that is wrong, and what to do.
+fn insecure(tcp: &TcpListener, configuration: &Configuration) -> Option<(&'static str, String)> {
+    if tcp.tls.is_some() {
+        return Some(("insecure", "expected either `tls` or `insecure: true`, found both; remove one".to_owned()));
+    }
+    if !tcp.insecure {
+        let message = "expected `tls: {cert, key, client_ca}` beside a TCP address, found none: whoever can dial this port \
+                       can read the upstream credential and forge attributes; add it, or listen on a Unix socket";
+        return Some(("address", message.to_owned()));
+    }
+    let bearer = |server: &&Server| matches!(server.upstream.credential, CredentialSource::Bearer(_));
+    configuration.servers.iter().find(bearer).map(|server| {
+        let message = format!(
+            "expected `tls` where a server has a credential, found `insecure: true` and a credential on `{}`: whoever can \
+             dial this port could read it; add `tls`, or listen on a Unix socket",
+            server.name
+        );
+        ("insecure", message)
+    })
 }
 
 /// Reads the three PEM files, and sees that each holds what it should: a listener that fails later fails everything.
-fn material(tls: &ServerTls, context: &Context<'_>, report: &mut Report) -> Option<TlsMaterial> {
+fn material(tls: &ServerTls, context: &Context<'_>, report: &mut Report) -> Option<Tls> {
     let certificates = |pem: &[u8]| {
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         all.is_ok_and(|all| !all.is_empty())
@@ -63,7 +68,7 @@ fn material(tls: &ServerTls, context: &Context<'_>, report: &mut Report) -> Opti
     let cert = pem("cert", &tls.cert, "a PEM certificate", certificates, context, report);
     let key = pem("key", &tls.key, "a PEM private key", key, context, report);
     let client_ca = pem("client_ca", &tls.client_ca, "a PEM certificate", certificates, context, report);
-    Some(TlsMaterial { cert: cert?, key: key?, client_ca: client_ca? })
+    Some(Tls { cert: cert?, key: key?, client_ca: client_ca? })
 }
 
 fn pem(

@@ -43,7 +43,7 @@ pub(super) fn policy<'a>(check: &Check<'a>, report: &mut Report) -> (Option<Arc<
 /// The server's scopes: what every call needs, what single capabilities need, what implies what.
 pub(super) fn scopes(check: &Check<'_>, report: &mut Report) -> Option<Scopes> {
     let implies = check.server.identity.scopes().map(|scopes| scopes.implies.clone()).unwrap_or_default();
-    match Scopes::compile(baseline(check), &capability_scopes(check), &implies) {
+    match Scopes::compile(check.server.identity.required_scopes(), &capability_scopes(check), &implies) {
         Ok(scopes) => Some(scopes),
         Err(faults) => {
             for fault in faults {
@@ -57,13 +57,6 @@ pub(super) fn scopes(check: &Check<'_>, report: &mut Report) -> Option<Scopes> {
 /// `capability_scopes` as label and scopes.
 pub(super) fn capability_scopes(check: &Check<'_>) -> Vec<(String, Vec<String>)> {
     check.server.capability_scopes.iter().map(|(label, scopes)| (label.clone(), scopes.0.clone())).collect()
-}
-
-/// The scopes that every call needs. Callers without tokens have the scopes that the configuration gives them, all of
-/// them always, so those are their baseline.
-fn baseline<'a>(check: &Check<'a>) -> &'a [String] {
-    let identity = &check.server.identity;
-    if identity.issuer().is_some() { identity.required_scopes() } else { identity.held_scopes() }
 }
 
 /// The path within the server's entry of a part that stands there.
