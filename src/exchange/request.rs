@@ -194,7 +194,7 @@ impl Exchange {
             Target::Prompt(name) => label("prompt", name, server.prices.prompt(name)),
             Target::Resources(uris) => {
                 let Some(uri) = uris.first() else { return };
-                label("resource", uri, server.prices.covering(uri).into_iter().next())
+                label("resource", uri, server.prices.covering(uri).ok().and_then(|covering| covering.first().copied()))
             }
         };
         self.facts.capability(&text);

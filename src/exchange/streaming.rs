@@ -8,7 +8,7 @@ use crate::ladder::answer::{self, Content};
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::message::json::{Document, Value};
 use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
-use crate::policy::uri;
+use crate::policy::Capability;
 use crate::protocol::Method;
 use crate::refusal::{Addressee, Reason, Refusal, Rung, event_frame};
 use crate::telemetry::audit::Outcome;
@@ -223,10 +223,8 @@ fn may_hear(asking: &Asking, name: &str, params: Option<Value<'_>>) -> bool {
         return true;
     }
     let Some(text) = params.and_then(|params| params.get("uri")).and_then(|uri| uri.as_str()) else { return false };
-    let covering = asking.server.prices.covering(text);
-    uri::normal_form(text).is_ok()
-        && !covering.is_empty()
-        && covering.into_iter().all(|capability| asking.caller.principal.permissions.contains(capability.permission))
+    let held = |capability: &&Capability| asking.caller.principal.permissions.contains(capability.permission);
+    asking.server.prices.covering(text).is_ok_and(|covering| !covering.is_empty() && covering.iter().all(held))
 }
 
 fn body(bytes: Vec<u8>, ends: bool) -> Replies {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessorServer;
 use tokio::net::{TcpListener, UnixListener};
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
@@ -108,7 +108,7 @@ pub async fn serve(
             served
         }
         Listener::Tcp(listener) => {
-            let incoming = TcpIncoming::from(TcpListenerStream::new(listener)).with_nodelay(Some(true));
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
             router.serve_with_incoming_shutdown(incoming, shutdown).await
         }
     }

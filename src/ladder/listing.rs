@@ -73,5 +73,5 @@ fn resource(server: &Server, name: &str, uri: Option<&str>, held: impl Fn(&Capab
     let (Some(uri), Some(capability)) = (uri, server.prices.resource(name)) else { return false };
     capability.uri.as_deref() == Some(uri)
         && held(capability)
-        && server.prices.covering(uri).into_iter().all(held)
+        && server.prices.covering(uri).is_ok_and(|covering| covering.into_iter().all(held))
 }

@@ -1,6 +1,6 @@
 //! Rung 13: the caller holds the permission of everything that the call reaches.
 
-use crate::policy::{Capability, Principal, uri};
+use crate::policy::{Capability, Principal};
 use crate::protocol::target::Target;
 use crate::refusal::{Detail, Hidden, Reason, Refusal, Rung};
 
@@ -50,12 +50,11 @@ fn one<'s>(
 fn resources<'s>(server: &'s Server, principal: &Principal, uris: &[&str]) -> Result<Vec<&'s Capability>, Refusal> {
     let mut reached = Vec::with_capacity(uris.len());
     for text in uris {
-        if let Err(rule) = uri::normal_form(text) {
-            return Err(unnamed(format!("The resource URI is not in normal form: {rule}. Send it in normal form."))
-                .detail("uri_not_normal", Detail::Text(rule.to_string())));
-        }
+        let covering = server.prices.covering(text).map_err(|fault| {
+            unnamed(format!("The resource URI is not in normal form: {fault}. Send it in normal form."))
+                .detail("uri_not_normal", Detail::Text(fault.to_string()))
+        })?;
         let hidden = || Hidden::Resource((*text).to_owned());
-        let covering = server.prices.covering(text);
         if covering.is_empty() {
             return Err(unpriced("resource", text, hidden()));
         }
