@@ -97,7 +97,7 @@ fn a_policy_may_stand_inline() {
 
 #[test]
 fn the_listener_is_a_socket_or_an_address() {
-    let listener = |text: &str| raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.ext_proc);
+    let listener = |text: &str| raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.expect("there").ext_proc);
     assert!(matches!(listener("unix:/run/a.sock"), Ok(ExtProcListener::Unix(path)) if path == Path::new("/run/a.sock")));
     let tls = listener("{address: '[::1]:9002', tls: {cert: c, key: k, client_ca: a}}").expect("loads");
     assert!(matches!(tls, ExtProcListener::Tcp(TcpListener { tls: Some(_), insecure: false, .. })));
@@ -164,7 +164,7 @@ fn an_authorization_server_names_its_issuer() {
 fn a_matcher_is_exactly_one_form() {
     let faults = |text: &str| {
         let text = format!("{LISTEN}servers:\n- name: a\n  match: {text}\n  resource: r\n  identity: {{static: {{subject: a}}}}\n");
-        raw(&text).expect("loads").servers[0].matcher.faults()
+        raw(&text).expect("loads").servers[0].matcher.as_ref().expect("there").faults()
     };
     assert!(faults("{route: [a, b]}").is_empty());
     assert!(faults("{authority: 'mcp.acme.com:8443', path: /mcp}").is_empty());
