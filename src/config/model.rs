@@ -1,6 +1,7 @@
 //! `portcullis.yaml` as types: what each key means, its default, and its JSON Schema, in the order of the file.
 //!
-//! Every struct refuses unknown keys. A key exists here only when this version acts on it; keys of later versions are
+//! Required keys whose value can be faulty in many ways are optional here and asked for by [`super::load()`]: their fault
+//! must not hide those of everything beside them. Every struct refuses unknown keys. A key exists here only when this version acts on it; keys of later versions are
 //! named in [`unavailable`], so that their refusal says so.
 
 mod listen;
@@ -32,7 +33,8 @@ pub use values::{
 #[schemars(title = "portcullis.yaml")]
 pub struct Configuration {
     /// Where Portcullis listens.
-    pub listen: Listen,
+    #[schemars(required)]
+    pub listen: Option<Listen>,
     /// What happens to a request that no server matches: `deny` (default) refuses it, `pass` forwards it untouched.
     /// Pass is for a sidecar beside an agent, on routes whose processing mode never buffers. On an authority that any
     /// server names, an unmatched path is refused whatever stands here.

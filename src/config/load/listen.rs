@@ -19,7 +19,11 @@ pub(super) fn compile(
     context: &Context<'_>,
     report: &mut Report,
 ) -> Option<(Address, Option<Tls>)> {
-    let tcp = match &configuration.listen.ext_proc {
+    let Some(listen) = &configuration.listen else {
+        report.missing(context.path, context.root, "listen");
+        return None;
+    };
+    let tcp = match &listen.ext_proc {
         ExtProcListener::Unix(path) => return Some((Address::Unix(path.clone()), None)),
         ExtProcListener::Tcp(tcp) => tcp,
     };

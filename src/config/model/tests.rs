@@ -108,8 +108,9 @@ fn a_policy_may_stand_inline() {
 
 #[test]
 fn the_listener_is_a_socket_or_an_address() {
-    let listener =
-        |text: &str| raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.ext_proc);
+    let listener = |text: &str| {
+        raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.expect("there").ext_proc)
+    };
     assert!(
         matches!(listener("unix:/run/a.sock"), Ok(ExtProcListener::Unix(path)) if path == Path::new("/run/a.sock"))
     );
@@ -190,7 +191,7 @@ fn a_matcher_is_exactly_one_form() {
         let text = format!(
             "{LISTEN}servers:\n- name: a\n  match: {text}\n  resource: r\n  identity: {{static: {{subject: a}}}}\n"
         );
-        raw(&text).expect("loads").servers[0].matcher.faults()
+        raw(&text).expect("loads").servers[0].matcher.as_ref().expect("there").faults()
     };
     assert!(faults("{route: [a, b]}").is_empty());
     assert!(faults("{authority: 'mcp.acme.com:8443', path: /mcp}").is_empty());

@@ -100,6 +100,7 @@ fn removing_an_entry_remembers_its_key() {
     let a = root.get("a").expect("there");
     assert!(a.dropped(|key| key == "b") && a.get("b").is_none());
     assert_eq!(a.get("c").map(|c| c.items().len()), Some(1));
+    assert!(root.damaged && a.damaged && a.get("c").is_some_and(|c| c.damaged));
 }
 
 proptest::proptest! {

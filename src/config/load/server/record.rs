@@ -41,7 +41,7 @@ pub(super) fn record(
     let record = match Record::build(&document.source, &document.definitions.definitions) {
         Ok((record, warnings)) => {
             // An entry that could not be read is not one that nobody priced.
-            let warnings = warnings.into_iter().filter(|_| document.clean);
+            let warnings = warnings.into_iter().filter(|_| document.is_whole());
             warnings.for_each(|warning| told(&file, document, warning, true, report));
             Some(record)
         }
@@ -107,12 +107,13 @@ fn prices(
     let Reconciled { prices, faults, warnings } =
         Prices::reconcile(&entries(document), &capability_scopes(check), policy, scopes);
     // A scope of a capability whose entry could not be read is no fault of its own.
-    let follows = |fault: &Fault| !document.clean && fault.part == Part::CapabilityScopes;
+    let whole = document.is_whole();
+    let follows = |fault: &Fault| !whole && fault.part == Part::CapabilityScopes;
     for Fault { part, path, message } in faults.into_iter().filter(|fault| !follows(fault)) {
         let (file, node) = place(part, &path);
         report.fault(&file, node, &message);
     }
-    for Fault { part, path, message } in warnings.into_iter().filter(|_| document.clean) {
+    for Fault { part, path, message } in warnings.into_iter().filter(|_| document.is_whole()) {
         let (file, node) = place(part, &path);
         report.agree(&file, node, &message);
     }
