@@ -54,11 +54,14 @@ pub(super) enum Source {
     File(PathBuf),
 }
 
+/// A source and the names of the algorithms that are accepted from it.
+type StoreKey = (Source, Vec<&'static str>);
+
 /// The key sets of all issuers of a process. Servers that trust the same issuer share one, and so do the
 /// configurations before and after a reload.
 pub struct KeyStores {
     fetcher: Fetcher,
-    stores: Mutex<HashMap<(Source, Vec<&'static str>), Weak<KeyStore>>>,
+    stores: Mutex<HashMap<StoreKey, Weak<KeyStore>>>,
 }
 
 /// The key set of one issuer.
@@ -129,7 +132,7 @@ impl KeyStores {
     pub(super) fn get(&self, source: Source, accepted: &[Algorithm]) -> Arc<KeyStore> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.retain(|_, store| store.strong_count() > 0);
-        let key = (source, accepted.iter().map(super::algorithm::name).collect());
+        let key = (source, accepted.iter().copied().map(super::algorithm::name).collect());
         if let Some(store) = stores.get(&key).and_then(Weak::upgrade) {
             return store;
         }
@@ -167,7 +170,11 @@ impl KeyStore {
     ///
     /// # Errors
     /// [`NoKeys`]: there is none, or only one that is too old.
-    pub(super) async fn keys(self: &Arc<Self>, wanted: impl Fn(&KeySet) -> bool, now: u64) -> Result<Arc<Current>, NoKeys> {
+    pub(super) async fn keys(
+        self: &Arc<Self>,
+        wanted: impl Fn(&KeySet) -> bool,
+        now: u64,
+    ) -> Result<Arc<Current>, NoKeys> {
         let state = self.state.load_full();
         match plan(&state, wanted, now) {
             Plan::Use(current) => Ok(current),
@@ -176,7 +183,7 @@ impl KeyStore {
                 if let Ok(flight) = Arc::clone(&self.flight).try_lock_owned()
                     && self.state.load().ended == state.ended
                 {
-                    let _ = self.start(flight, now);
+                    drop(self.start(flight, now));
                 }
                 Ok(current)
             }
@@ -212,7 +219,8 @@ impl KeyStore {
             Source::Url(url) => url.clone(),
             Source::Discovery(issuer) => discovery::jwks_uri(&self.fetcher, issuer).await?,
             Source::File(path) => {
-                let body = tokio::fs::read(path).await.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+                let body =
+                    tokio::fs::read(path).await.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
                 return Ok((body.into(), TTL_BOUNDS.0));
             }
         };
@@ -252,7 +260,9 @@ impl KeyStore {
 }
 
 fn plan(state: &State, wanted: impl Fn(&KeySet) -> bool, now: u64) -> Plan {
-    let rested = |cooldown| state.attempt.as_ref().is_none_or(|attempt| elapsed(attempt.at, now).is_none_or(|since| since >= cooldown));
+    let rested = |cooldown| {
+        state.attempt.as_ref().is_none_or(|attempt| elapsed(attempt.at, now).is_none_or(|since| since >= cooldown))
+    };
     let Some(current) = usable(state, now) else {
         return if rested(COOLDOWN_WITHOUT_KEYS) { Plan::Wait } else { Plan::Fail(no_keys(state, now)) };
     };
@@ -263,12 +273,11 @@ fn plan(state: &State, wanted: impl Fn(&KeySet) -> bool, now: u64) -> Plan {
     match current.age(now) {
         _ if !known && rested(COOLDOWN) => Plan::Wait,
         _ if !known => Plan::Use(current),
-        Age::Fresh => Plan::Use(current),
         Age::NearlyOver if may_refresh => Plan::UseAndRefresh(current),
         // Nobody waits for an issuer that was down a moment ago, as long as there is a key.
         Age::Stale if failing && may_refresh => Plan::UseAndRefresh(current),
         Age::Stale if !failing => Plan::Wait,
-        Age::NearlyOver | Age::Stale => Plan::Use(current),
+        Age::Fresh | Age::NearlyOver | Age::Stale => Plan::Use(current),
     }
 }
 

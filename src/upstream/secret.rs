@@ -18,6 +18,7 @@ use serde::Deserialize;
 const POLL: Duration = Duration::from_secs(2);
 /// Longer values are not credentials but a wrong file.
 const MAX_BYTES: usize = 16 * 1024;
+const MAX_FILE_BYTES: u64 = 16 * 1024 + 2;
 
 /// Where a secret comes from: exactly one of `file` and `env`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -36,7 +37,9 @@ pub struct SecretSource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretFault {
     /// Neither or both of `file` and `env`.
-    #[error("expected exactly one of `file` and `env`; name the file or the environment variable that holds the secret")]
+    #[error(
+        "expected exactly one of `file` and `env`; name the file or the environment variable that holds the secret"
+    )]
     Source,
     /// The file cannot be read.
     #[error("cannot read the secret's file {path}: {reason}; check that it exists and that this process may read it")]
@@ -50,7 +53,9 @@ pub enum SecretFault {
     #[error("the environment variable {0} is not set; set it to the secret before starting")]
     Unset(String),
     /// The value is unusable in an HTTP header.
-    #[error("the secret in {origin} {problem}; expected 1 to 16384 visible ASCII characters without spaces at the ends")]
+    #[error(
+        "the secret in {origin} {problem}; expected 1 to 16384 visible ASCII characters without spaces at the ends"
+    )]
     Unusable {
         /// The file or the variable.
         origin: String,
@@ -167,7 +172,8 @@ fn read_file(path: &Path) -> Result<Arc<str>, SecretFault> {
     let unreadable = |error: std::io::Error| SecretFault::Unreadable { path: path.into(), reason: error.to_string() };
     let about = std::fs::metadata(path).map_err(unreadable)?;
     let origin = || path.display().to_string();
-    if about.len() > MAX_BYTES as u64 + 1 {
+    // Room for the newline; a file that grows meanwhile is caught below.
+    if about.len() > MAX_FILE_BYTES {
         return Err(SecretFault::Unusable { origin: origin(), problem: "is too long" });
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;

@@ -9,7 +9,8 @@ use crate::identity::{
     testing::{Signer, b64, good_claims, key_set, with},
 };
 
-const DEFAULT: [Algorithm; 5] = [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA];
+const DEFAULT: [Algorithm; 5] =
+    [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA];
 
 fn keys(signers: &[&Signer]) -> KeySet {
     KeySet::read(key_set(signers).to_string().as_bytes(), &DEFAULT).unwrap().0
@@ -80,10 +81,11 @@ fn unsigned_and_symmetric_tokens_refuse() {
     }
     // The classic confusion: an HMAC keyed with the public key.
     let modulus = signer.jwk["n"].as_str().unwrap();
-    let signed = format!("{}.{}", b64(json!({"alg": "HS256", "kid": "a"}).to_string()), b64(good_claims().to_string()));
+    let message =
+        format!("{}.{}", b64(json!({"alg": "HS256", "kid": "a"}).to_string()), b64(good_claims().to_string()));
     let key = jsonwebtoken::EncodingKey::from_secret(modulus.as_bytes());
-    let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &key.unwrap(), Algorithm::HS256).unwrap();
-    assert!(invalid(&format!("{signed}.{signature}"), &set));
+    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &key.unwrap(), Algorithm::HS256).unwrap();
+    assert!(invalid(&format!("{message}.{signature}"), &set));
 }
 
 #[test]
@@ -104,10 +106,18 @@ fn the_algorithm_is_pinned_by_the_key() {
 fn keys_that_the_token_offers_are_never_used() {
     let (own, evil) = (Signer::ec("a"), Signer::ec("evil"));
     let set = keys(&[&own]);
-    for (name, value) in [("jwk", evil.jwk.clone()), ("jku", json!("https://evil.test/jwks")), ("x5u", json!("https://evil.test/x")), ("x5c", json!(["MII"]))] {
+    for (name, value) in [
+        ("jwk", evil.jwk.clone()),
+        ("jku", json!("https://evil.test/jwks")),
+        ("x5u", json!("https://evil.test/x")),
+        ("x5c", json!(["MII"])),
+    ] {
         let header = with(json!({"alg": "ES256", "kid": "a"}), name, value);
         assert!(invalid(&evil.token_with(&header, &good_claims()), &set), "{name}");
-        assert!(good(&own.token_with(&header, &good_claims()), &set), "{name}: some issuers write it, it means nothing");
+        assert!(
+            good(&own.token_with(&header, &good_claims()), &set),
+            "{name}: some issuers write it, it means nothing"
+        );
     }
 }
 
@@ -133,7 +143,15 @@ fn typ_is_that_of_an_access_token() {
     for typ in [json!("JWT"), json!("jwt"), json!(null)] {
         assert!(read(&typ, false) && !read(&typ, true), "{typ}");
     }
-    for typ in [json!("dpop+jwt"), json!("logout+jwt"), json!("secevent+jwt"), json!("id_token"), json!(""), json!(1), json!(["at+jwt"])] {
+    for typ in [
+        json!("dpop+jwt"),
+        json!("logout+jwt"),
+        json!("secevent+jwt"),
+        json!("id_token"),
+        json!(""),
+        json!(1),
+        json!(["at+jwt"]),
+    ] {
         assert!(!read(&typ, false), "{typ}");
     }
 }
