@@ -1,1 +1,20 @@
-//! The room `config`.
+//! The configuration: one YAML file and the policy and record files it names, strict, with every fault at once.
+//!
+//! ```text
+//! text ──tree──▶ located nodes ──deserialize──▶ model (serde structs) ──load──▶ Loaded { compiled, faults, warnings }
+//! ```
+//!
+//! Nothing here runs while calls are judged: [`load`] makes immutable tables, and whoever reloads calls it again. A file
+//! that does not load gives no tables at all, so there is nothing half-loaded that could decide.
+
+mod deserialize;
+mod load;
+mod located;
+mod model;
+mod schema;
+mod tree;
+
+pub use load::{Loaded, Serving, load};
+pub use located::Located;
+pub use model::*;
+pub use schema::{Schema, schema};

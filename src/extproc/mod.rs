@@ -1,1 +1,12 @@
-//! The room `extproc`.
+//! The front door: Envoy's protobuf in, Envoy's protobuf out. Nothing here knows MCP policy.
+//!
+//! Envoy opens one gRPC stream per HTTP request. [`service`] drives an `Exchange` with what comes in and performs what
+//! it asks for; [`request`] and [`reply`] translate; [`listen`] owns sockets and HTTP/2 bounds.
+
+pub mod listen;
+mod reply;
+mod request;
+pub mod service;
+
+#[cfg(test)]
+mod tests;

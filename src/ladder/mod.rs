@@ -1,1 +1,32 @@
-//! The room `ladder`.
+//! The ladder: one file per rung, in the order in which a call climbs them (ladder.md §2).
+//!
+//! Header phase: [`route`], [`metadata`], [`method`], [`headers`], [`origin`], [`token`], [`scope`], [`body`]. Body
+//! phase: [`message`], [`envelope`], [`listed`], [`policy`], [`permission`], then [`scope`] again. On the way back:
+//! [`answer`], [`listing`], [`discover`]. A rung is a pure function of what it is given; the order is driven by
+//! `exchange`. Nothing here knows a socket, a clock or Envoy's protobuf.
+
+pub mod answer;
+pub mod body;
+pub mod discover;
+pub mod envelope;
+pub mod forward;
+pub mod head;
+pub mod headers;
+pub mod listed;
+pub mod listing;
+pub mod message;
+pub mod metadata;
+pub mod method;
+pub mod origin;
+pub mod permission;
+pub mod policy;
+pub mod route;
+pub mod scope;
+pub mod server;
+pub mod token;
+
+#[cfg(test)]
+mod tests;
+
+pub use head::Head;
+pub use server::{Kind, Server, Snapshot, Unmatched};

@@ -51,7 +51,8 @@ impl Bits {
     /// The members that `other` does not have.
     pub(super) fn difference(&self, other: &Self) -> Self {
         let theirs = other.words.iter().copied().chain(std::iter::repeat(0));
-        let mut words: SmallVec<[u64; 2]> = self.words.iter().zip(theirs).map(|(mine, theirs)| mine & !theirs).collect();
+        let mut words: SmallVec<[u64; 2]> =
+            self.words.iter().zip(theirs).map(|(mine, theirs)| mine & !theirs).collect();
         while words.last() == Some(&0) {
             words.pop();
         }

@@ -17,29 +17,29 @@ mod bits;
 mod capability;
 mod claims;
 mod fault;
-//mod matrix;
+mod matrix;
 mod one_or_many;
 mod permission;
-//mod prices;
+mod prices;
 mod principal;
 mod rules;
 mod scope;
 mod source;
-//mod template;
-//pub mod uri;
+mod template;
+pub mod uri;
 
 pub use capability::{EmptyName, Kind, Label};
 pub use claims::{Claims, Email};
 pub use fault::{Fault, Part, Segment};
-//pub use matrix::Matrix;
+pub use matrix::Matrix;
 pub use one_or_many::OneOrMany;
 pub use permission::{PermissionId, PermissionSet, Permissions};
-//pub use prices::{Capability, Covering, PriceEntry, Prices, Reconciled};
+pub use prices::{Capability, Covering, PriceEntry, Prices, Reconciled};
 pub use principal::Principal;
 pub use rules::{Explanation, MatchedRule, Policy};
 pub use scope::{ScopeSet, Scopes, is_scope_token};
 pub use source::{MatchSource, PolicySource, RuleSource, Scalar};
-//pub use template::{Template, TemplateFault, TemplateSet};
+pub use template::{Template, TemplateFault, TemplateSet};
 
 #[cfg(test)]
 mod testing;

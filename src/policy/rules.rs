@@ -160,7 +160,8 @@ impl Policy {
     }
 
     fn granted(&self, evaluation: &Evaluation) -> (Vec<Arc<str>>, PermissionSet) {
-        let (mut names, mut permissions, mut seen) = (Vec::new(), PermissionSet::default(), vec![false; self.roles.len()]);
+        let (mut names, mut permissions, mut seen) =
+            (Vec::new(), PermissionSet::default(), vec![false; self.roles.len()]);
         if evaluation.denied_by.is_some() {
             return (names, permissions);
         }

@@ -170,7 +170,8 @@ fn faults(
 fn check_list(part: Part, key: &str, scopes: &[String], faults: &mut Vec<Fault>) {
     let path = [Segment::from(key)];
     if scopes.is_empty() {
-        let message = format!("expected at least one scope for '{key}', found an empty list; name one or remove the key");
+        let message =
+            format!("expected at least one scope for '{key}', found an empty list; name one or remove the key");
         faults.push(Fault::new(part, path, message));
     } else {
         check_tokens(part, &path, scopes, faults);

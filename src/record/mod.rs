@@ -1,1 +1,94 @@
-//! The room `record`.
+//! The record: the capabilities of a server as they were when someone approved them.
+//!
+//! Two files. The YAML one holds the decisions: per capability its price, its digest and, for a resource, its URI
+//! ([`RecordSource`]). The JSON one holds what was approved: the definitions as the server listed them and its
+//! instructions ([`Definitions`]), in JSON because a number there must not be rounded. A digest ties the two together:
+//! a definition that was edited after someone priced it refuses to load.
+//!
+//! ```text
+//! cases.yaml ──RecordSource──┐
+//!                            ├──Record::build──▶ Record { instructions, entry(label) } + warnings
+//! cases.json ──Definitions───┘
+//! ```
+//!
+//! Pure: whoever read the files turns the paths and offsets of faults into lines.
+
+mod build;
+mod definitions;
+mod digest;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::message::json::Document;
+use crate::policy::Label;
+
+pub use build::RecordFault;
+pub use definitions::{Definitions, DefinitionsFault};
+pub use digest::{Digest, DigestError, MalformedDigest};
+pub use source::{CapabilitySource, Permission, RecordSource, Recorded};
+
+/// What was approved of one server; by default nothing.
+#[derive(Debug, Default)]
+pub struct Record {
+    instructions: Option<Arc<str>>,
+    entries: HashMap<Label, Arc<Entry>>,
+}
+
+/// One capability as it was approved.
+#[derive(Debug)]
+pub struct Entry {
+    document: Document,
+    canonical: Box<[u8]>,
+    digest: Digest,
+}
+
+impl Record {
+    /// The instructions of `server/discover` as recorded; `None` when the server gave none, and then it may give none.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    /// The capability that `label` names; `None` when it is not priced. One hash lookup.
+    #[must_use]
+    pub fn entry(&self, label: &Label) -> Option<&Arc<Entry>> {
+        self.entries.get(label)
+    }
+
+    /// How many capabilities there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl Entry {
+    /// The definition exactly as recorded, down to the last digit.
+    #[must_use]
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// The canonical form that the digest was taken over: two definitions are the same exactly when this is equal.
+    #[must_use]
+    pub fn canonical(&self) -> &[u8] {
+        &self.canonical
+    }
+
+    /// SHA-256 of [`Entry::canonical`].
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}

@@ -9,7 +9,10 @@ fn domain(text: &str) -> Option<String> {
 
 #[test]
 fn the_domain_is_hd_else_what_follows_the_last_at() {
-    assert_eq!(domain(r#"{"email":"a@acme.com","email_verified":true,"hd":"corp.test"}"#).as_deref(), Some("corp.test"));
+    assert_eq!(
+        domain(r#"{"email":"a@acme.com","email_verified":true,"hd":"corp.test"}"#).as_deref(),
+        Some("corp.test")
+    );
     assert_eq!(domain(r#"{"email":"\"a@b\"@acme.com","email_verified":true}"#).as_deref(), Some("acme.com"));
     assert_eq!(domain(r#"{"email":"nobody","email_verified":true}"#), None);
 }
@@ -43,7 +46,17 @@ fn a_claim_with_exactly_the_name_wins_over_the_path() {
 #[test]
 fn a_path_goes_through_own_members_of_objects_only() {
     let text = r#"{"list":[{"name":1}],"text":"abc","object":{}}"#;
-    for path in ["list.0", "list.0.name", "list.name", "text.length", "object.constructor", "__proto__", "object.", ".object", "."] {
+    for path in [
+        "list.0",
+        "list.0.name",
+        "list.name",
+        "text.length",
+        "object.constructor",
+        "__proto__",
+        "object.",
+        ".object",
+        ".",
+    ] {
         assert_eq!(find(path, text), None, "{path}");
     }
 }

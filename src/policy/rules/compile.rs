@@ -39,13 +39,13 @@ pub(super) fn policy(source: &PolicySource) -> Result<Policy, Vec<Fault>> {
         .collect();
     let known: BTreeMap<&str, usize> = source.roles.keys().map(String::as_str).zip(0..).collect();
     let mut index = Index::default();
-    let mut rules = Vec::with_capacity(source.rules.len());
+    let mut compiled = Vec::with_capacity(source.rules.len());
     for (at, written) in source.rules.iter().enumerate() {
         check_match(at, &written.matches, &mut faults);
         index.add(&written.matches);
-        rules.push(rule(at, written, &known, &mut faults));
+        compiled.push(rule(at, written, &known, &mut faults));
     }
-    if faults.0.is_empty() { Ok(Policy { permissions, roles, rules, index }) } else { Err(faults.0) }
+    if faults.0.is_empty() { Ok(Policy { permissions, roles, rules: compiled, index }) } else { Err(faults.0) }
 }
 
 fn catalogue<'a>(
@@ -56,7 +56,8 @@ fn catalogue<'a>(
     let listed = listed?;
     for (at, permission) in listed.iter().enumerate() {
         if permission == EVERY {
-            let message = "expected the name of a permission, found '*'; only a role holds '*', remove it from the catalogue";
+            let message =
+                "expected the name of a permission, found '*'; only a role holds '*', remove it from the catalogue";
             faults.add(&path!["permissions", at], message);
         } else if check_name(&path!["permissions", at], "a permission", permission, faults) {
             permissions.intern(permission);
@@ -118,10 +119,8 @@ fn rule(at: usize, written: &RuleSource, known: &BTreeMap<&str, usize>, faults: 
             Some(role) if !roles.contains(role) => roles.push(*role),
             Some(_) => {}
             None => {
-                let message = format!(
-                    "expected a defined role, found '{name}'; defined are: {}",
-                    list(known.keys().copied())
-                );
+                let message =
+                    format!("expected a defined role, found '{name}'; defined are: {}", list(known.keys().copied()));
                 faults.add(&path!["rules", at, "role"], message);
             }
         }
@@ -131,7 +130,8 @@ fn rule(at: usize, written: &RuleSource, known: &BTreeMap<&str, usize>, faults: 
 
 /// A value that can never match, or a condition that is none, is a mistake: in a rule that denies it would let in.
 fn check_match(at: usize, matches: &MatchSource, faults: &mut Faults) {
-    let plain = [("issuer", &matches.issuer), ("sub", &matches.sub), ("email", &matches.email), ("domain", &matches.domain)];
+    let plain =
+        [("issuer", &matches.issuer), ("sub", &matches.sub), ("email", &matches.email), ("domain", &matches.domain)];
     for (key, value) in plain {
         let Some(value) = value else { continue };
         let expected = match key {
@@ -147,7 +147,8 @@ fn check_match(at: usize, matches: &MatchSource, faults: &mut Faults) {
     }
     let Some(claims) = &matches.claim else { return };
     if claims.is_empty() {
-        let message = "expected at least one claim, found none; name one or leave 'claim' out (which matches any claims)";
+        let message =
+            "expected at least one claim, found none; name one or leave 'claim' out (which matches any claims)";
         faults.add(&path!["rules", at, "match", "claim"], message);
     }
     for (claim, values) in claims {
@@ -156,7 +157,10 @@ fn check_match(at: usize, matches: &MatchSource, faults: &mut Faults) {
             faults.add(&path, "expected the name or path of a claim, found \"\"; name the claim");
         }
         if values.0.is_empty() {
-            faults.add(&path, "expected a value or a non-empty list of values, found an empty list; nothing can match it");
+            faults.add(
+                &path,
+                "expected a value or a non-empty list of values, found an empty list; nothing can match it",
+            );
         }
     }
 }
@@ -184,7 +188,8 @@ fn who(matches: &MatchSource) -> String {
         // Writing to a string cannot fail.
         let _ = write!(text, "{and}{what} {verb} {}", list(values.iter().map(String::as_str)));
     };
-    let plain = [("issuer", &matches.issuer), ("sub", &matches.sub), ("email", &matches.email), ("domain", &matches.domain)];
+    let plain =
+        [("issuer", &matches.issuer), ("sub", &matches.sub), ("email", &matches.email), ("domain", &matches.domain)];
     for (key, value) in plain {
         if let Some(value) = value {
             add(key, std::slice::from_ref(value));

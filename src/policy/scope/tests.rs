@@ -9,9 +9,15 @@ fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn compile(required: &[&str], capabilities: &[(&str, &[&str])], implies: &[(&str, &[&str])]) -> Result<Scopes, Vec<Fault>> {
-    let capabilities: Vec<_> = capabilities.iter().map(|(label, scopes)| ((*label).to_owned(), strings(scopes))).collect();
-    let implies: BTreeMap<_, _> = implies.iter().map(|(broad, narrow)| ((*broad).to_owned(), strings(narrow))).collect();
+fn compile(
+    required: &[&str],
+    capabilities: &[(&str, &[&str])],
+    implies: &[(&str, &[&str])],
+) -> Result<Scopes, Vec<Fault>> {
+    let capabilities: Vec<_> =
+        capabilities.iter().map(|(label, scopes)| ((*label).to_owned(), strings(scopes))).collect();
+    let implies: BTreeMap<_, _> =
+        implies.iter().map(|(broad, narrow)| ((*broad).to_owned(), strings(narrow))).collect();
     Scopes::compile(&strings(required), &capabilities, &implies)
 }
 
@@ -32,12 +38,20 @@ fn what_is_missing_is_named_in_configuration_order() {
 
 #[test]
 fn a_broader_scope_holds_the_narrower_through_any_number_of_steps() {
-    let scopes = compile(&["mcp"], &[("t", &["read", "write"])], &[("admin", &["write"]), ("write", &["read"]), ("root", &["admin", "mcp"])])
-        .expect("compiles");
+    let scopes = compile(
+        &["mcp"],
+        &[("t", &["read", "write"])],
+        &[("admin", &["write"]), ("write", &["read"]), ("root", &["admin", "mcp"])],
+    )
+    .expect("compiles");
     assert_eq!(names(&scopes, &scopes.held(["root"])), ["mcp", "read", "write", "admin", "root"]);
     assert_eq!(names(&scopes, &scopes.held(["write"])), ["read", "write"]);
     assert_eq!(names(&scopes, &scopes.held(["read"])), ["read"], "the narrower does not hold the broader");
-    assert_eq!(scopes.asked_for().collect::<Vec<_>>(), ["mcp", "read", "write"], "the hierarchy's own are not asked for");
+    assert_eq!(
+        scopes.asked_for().collect::<Vec<_>>(),
+        ["mcp", "read", "write"],
+        "the hierarchy's own are not asked for"
+    );
     assert_eq!(names(&scopes, &scopes.set(["write"])), ["write"], "what is needed is not widened");
 }
 
@@ -61,7 +75,8 @@ fn the_grammar_of_a_scope_token() {
 
 #[test]
 fn all_faults_come_at_once_with_their_paths() {
-    let faults = compile(&["mcp", "a b"], &[("x", &[]), ("y", &["ok", ""])], &[("é", &["ok"]), ("b", &[])]).expect_err("five faults");
+    let faults = compile(&["mcp", "a b"], &[("x", &[]), ("y", &["ok", ""])], &[("é", &["ok"]), ("b", &[])])
+        .expect_err("five faults");
     let shown: Vec<_> = faults.iter().map(|fault| (fault.part, fault.to_string())).collect();
     let expect = [
         (Part::RequiredScopes, "[1]: expected a scope"),

@@ -14,7 +14,10 @@ fn claim(text: &str) -> Result<Vec<Scalar>, String> {
 #[test]
 fn a_role_is_a_name_or_a_list() {
     assert_eq!(rule(r#"{"role":"a"}"#).expect("reads").role, Some(OneOrMany(vec!["a".to_owned()])));
-    assert_eq!(rule(r#"{"role":["a","b"]}"#).expect("reads").role, Some(OneOrMany(vec!["a".to_owned(), "b".to_owned()])));
+    assert_eq!(
+        rule(r#"{"role":["a","b"]}"#).expect("reads").role,
+        Some(OneOrMany(vec!["a".to_owned(), "b".to_owned()]))
+    );
     for bad in [r#"{"role":3}"#, r#"{"role":{"a":1}}"#, r#"{"role":[["a"]]}"#] {
         assert!(rule(bad).is_err(), "{bad}");
     }
@@ -24,7 +27,10 @@ fn a_role_is_a_name_or_a_list() {
 fn a_claim_value_keeps_its_type() {
     assert_eq!(claim(r#""1""#).expect("reads"), [Scalar::Text("1".to_owned())]);
     assert_eq!(claim("true").expect("reads"), [Scalar::Bool(true)]);
-    assert_eq!(claim("[1, -2, 0.1, 18446744073709551615]").expect("reads"), ["1", "-2", "0.1", "18446744073709551615"].map(|n| Scalar::Number(n.to_owned())));
+    assert_eq!(
+        claim("[1, -2, 0.1, 18446744073709551615]").expect("reads"),
+        ["1", "-2", "0.1", "18446744073709551615"].map(|n| Scalar::Number(n.to_owned()))
+    );
 }
 
 #[test]

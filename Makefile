@@ -1,0 +1,42 @@
+# demo   the story, with a real Envoy; ONCE=1 ends after it
+# test   everything: format, lints, cargo-deny, all tests, end to end with a real Envoy included
+# check  the quick part: format, lints, unit tests
+# bench  the core's benchmarks
+SHELL := /bin/bash
+CARGO := cargo
+# nextest gives each test its own process; without it cargo's own runner does.
+RUN := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo "nextest run" || echo "test")
+
+.PHONY: demo test check lint bench tools deny clean-tools help
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# \([a-z]*  .*\)/\1/p' Makefile
+
+# The dev profile: it builds in a fraction of the release profile's time, and the story is about decisions, not speed.
+demo: tools
+	$(CARGO) build --locked
+	exec target/debug/portcullis demo $(if $(filter 1,$(ONCE)),--once)
+
+test: lint tools deny
+	$(CARGO) test --locked --doc --quiet
+	$(CARGO) $(RUN) --locked --lib --bins --tests --no-fail-fast
+
+check: lint
+	$(CARGO) $(RUN) --locked --lib --bins
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
+
+bench:
+	$(CARGO) bench --locked
+
+tools:
+	@scripts/tools.sh
+
+deny: tools
+	@scripts/deny.sh
+
+clean-tools:
+	rm -rf .tools

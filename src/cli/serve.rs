@@ -1,0 +1,121 @@
+//! `portcullis serve`: load, listen, decide.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use portcullis::config::{self, Loaded, Serving};
+use portcullis::extproc::listen::{self, Listener};
+use portcullis::extproc::service::Service;
+use portcullis::identity::KeyStores;
+use portcullis::ladder::Server;
+use portcullis::telemetry::audit::Audit;
+use portcullis::telemetry::counters::Counters;
+use portcullis::telemetry::log;
+
+/// How long open exchanges may take to finish after a signal to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Options of `serve`.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// The address cannot be bound, or the transport fails.
+pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    log::start();
+    let keys = KeyStores::new();
+    let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+    }
+    let Some(serving) = serving else {
+        for fault in &faults {
+            eprintln!("{fault}");
+        }
+        anyhow::bail!("{} faults in the configuration; nothing is served", faults.len());
+    };
+    let mut builder = if serving.worker_threads > 1 {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(serving.worker_threads);
+        builder
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let runtime = builder.enable_all().build().context("cannot start the runtime")?;
+    let served = runtime.block_on(serve(serving));
+    // Streams that are still open are cut: Envoy refuses or ends what they belong to.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+async fn serve(serving: Serving) -> anyhow::Result<()> {
+    let Serving { address, tls, snapshot, max_streams, audit, .. } = serving;
+    let snapshot = Arc::new(snapshot);
+    let servers = snapshot.servers();
+    let counters = Arc::new(Counters::new(servers.iter().map(|server| Arc::clone(&server.name)).collect()));
+    let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
+    let sink: Option<Box<dyn std::io::Write + Send>> = audit.then(|| Box::new(std::io::stdout()) as _);
+    let (audit, writer) = Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
+    follow_secrets(servers);
+    let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
+    tracing::info!(%address, "serving");
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let shutdown = async move {
+        terminated().await;
+        tracing::info!("stopping: open exchanges may finish");
+        drop(stop.send(()));
+    };
+    let serving = listen::serve(listener, tls, service, largest, shutdown);
+    let overdue = async {
+        let asked = stopped.await;
+        tokio::time::sleep(DRAIN).await;
+        asked
+    };
+    tokio::select! {
+        served = serving => served.context("the listener failed")?,
+        _ = overdue => tracing::warn!("exchanges are still open after {DRAIN:?}; they are cut"),
+    }
+    if let Some(writer) = writer {
+        // Every audit handle is gone once serving has ended, so the writer ends with its queue.
+        tokio::task::spawn_blocking(move || writer.join()).await.ok();
+    }
+    for sample in counters.samples() {
+        tracing::info!(name = sample.name, labels = ?sample.labels, value = sample.value, "counter");
+    }
+    Ok(())
+}
+
+/// Follows every secret that is a file, so that a rotation needs no restart.
+fn follow_secrets(servers: &[Arc<Server>]) {
+    for server in servers {
+        if let Some(following) = server.credential.watch() {
+            tokio::spawn(following);
+        }
+        if let Some(secret) = server.authenticator.secret() {
+            tokio::spawn(secret.clone().watch(|_| true));
+        }
+    }
+}
+
+async fn terminated() {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+}

@@ -1,0 +1,136 @@
+//! From files to tables: reads `portcullis.yaml` and every file it names, and finds all that is wrong with them at once.
+//!
+//! The files that a server names are read even where the server's own entry is faulty, so that one round of `check`
+//! tells of everything. What is compiled from a faulty part is left out; faults that only follow from it are not told.
+
+mod compiled;
+mod documents;
+mod listen;
+mod report;
+mod server;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::deserialize;
+use super::located::Located;
+use super::model::{AuditStdout, Configuration, Unmatched, unavailable};
+use super::tree::Node;
+use crate::identity::KeyStores;
+use crate::ladder::{self, Snapshot};
+pub use compiled::Serving;
+use documents::Documents;
+use report::Report;
+
+/// What became of the files.
+pub struct Loaded {
+    /// What to serve; `None` exactly when there are faults.
+    pub serving: Option<Serving>,
+    /// Everything that is wrong, by file and line.
+    pub faults: Vec<Located>,
+    /// What is allowed and yet probably not meant, by file and line.
+    pub warnings: Vec<Located>,
+    /// Every file that was read or named: what to watch for changes.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads the configuration at `path` and every file it names.
+///
+/// `keys` are the key sets of the process: a reload that names the same issuer goes on with the keys that are there.
+/// Nothing is fetched.
+#[must_use]
+pub fn load(path: &Path, keys: &KeyStores) -> Loaded {
+    let mut report = Report::default();
+    let serving = read(path, keys, &mut report);
+    let (faults, warnings, files) = report.finish();
+    Loaded { serving: serving.filter(|_| faults.is_empty()), faults, warnings, files }
+}
+
+fn read(path: &Path, keys: &KeyStores, report: &mut Report) -> Option<Serving> {
+    let mut root = documents::tree(path, report)?;
+    let base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
+    let documents = Documents::read(&root, &base, report);
+    let (configuration, faults) = deserialize::load::<Configuration>(&mut root, unavailable);
+    report.placed(path, faults);
+    let configuration = configuration?;
+    let context = Context { path, base: &base, root: &root, documents: &documents, keys };
+    compile(&configuration, &context, report)
+}
+
+/// What every check needs: the file, its tree, and the files it names.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    path: &'a Path,
+    base: &'a Path,
+    root: &'a Node,
+    documents: &'a Documents,
+    keys: &'a KeyStores,
+}
+
+fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Report) -> Option<Serving> {
+    if configuration.servers.is_empty() && report.is_clean() {
+        report.fault(context.path, context.root.locate(&["servers".into()]), "expected at least one server, found none; add one");
+    }
+    let listener = listen::compile(configuration, context, report);
+    overlaps(configuration, context, report);
+    // Not a short-circuiting collect: every server is to be looked at.
+    let built: Vec<Option<server::Built>> = configuration
+        .servers
+        .iter()
+        .enumerate()
+        .map(|(index, server)| server::compile(server, index, context, report))
+        .collect();
+    let built: Vec<server::Built> = built.into_iter().collect::<Option<_>>()?;
+    let (servers, recorded) = built.into_iter().map(|built| (Arc::new(built.server), built.recorded)).unzip();
+    let unmatched = match configuration.unmatched {
+        Unmatched::Deny => ladder::Unmatched::Deny,
+        Unmatched::Pass => ladder::Unmatched::Pass,
+    };
+    let snapshot = match Snapshot::new(servers, unmatched) {
+        Ok(snapshot) => snapshot,
+        Err(overlaps) => {
+            for overlap in overlaps {
+                let node = context.root.locate(&["servers".into(), overlap.second.into(), "match".into()]);
+                report.fault(context.path, node, &format!("expected each request to belong to one server, but {overlap}"));
+            }
+            return None;
+        }
+    };
+    let (address, tls) = listener?;
+    Some(Serving {
+        address,
+        tls,
+        snapshot,
+        recorded,
+        worker_threads: configuration.worker_threads.get(),
+        max_streams: usize::try_from(configuration.max_streams.get()).unwrap_or(usize::MAX),
+        audit: configuration.telemetry.audit.stdout == AuditStdout::Json,
+    })
+}
+
+/// Names and matchers that two servers share.
+fn overlaps(configuration: &Configuration, context: &Context<'_>, report: &mut Report) {
+    let mut names: HashMap<&str, usize> = HashMap::new();
+    let mut matched: HashMap<(&str, String), usize> = HashMap::new();
+    for (index, server) in configuration.servers.iter().enumerate() {
+        let at = |key: &str| context.root.locate(&["servers".into(), index.into(), key.into()]);
+        if let Some(first) = names.insert(&server.name, index) {
+            let message =
+                format!("expected a name of its own, found `{}`, which servers[{first}] has too; rename one", server.name);
+            report.fault(context.path, at("name"), &message);
+        }
+        let scheme = server.resource.split_once("://").map_or("https", |(scheme, _)| scheme);
+        for (kind, value) in server.matcher.keys(scheme) {
+            let Some(first) = matched.insert((kind, value.clone()), index).filter(|first| *first != index) else { continue };
+            let message = format!(
+                "expected each request to belong to one server, found the {kind} `{value}` in servers[{first}] too; remove \
+                 it from one of the two"
+            );
+            report.fault(context.path, at("match"), &message);
+        }
+    }
+}

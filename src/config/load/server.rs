@@ -1,0 +1,209 @@
+//! One entry of `servers:`, checked and compiled.
+
+mod convert;
+mod identity;
+mod policy;
+mod record;
+
+use std::sync::Arc;
+
+use url::Url;
+
+use super::Context;
+use super::report::Report;
+use crate::config::model::{Kind, ProtocolVersion, Screen, Server};
+use crate::config::tree::Node;
+use crate::ladder;
+use crate::ladder::origin::normal;
+use crate::policy::Segment;
+use crate::record::Recorded;
+
+/// Keys that mean something on MCP servers only.
+const MCP_ONLY: [&str; 9] = [
+    "protocol", "mode", "policy", "record", "capability_scopes", "limits", "timeouts", "denials", "screen",
+];
+
+/// Looks at one server of the configuration.
+struct Check<'a> {
+    server: &'a Server,
+    index: usize,
+    context: &'a Context<'a>,
+}
+
+impl<'a> Check<'a> {
+    /// The node under this server's entry that `path` leads to.
+    fn at(&self, path: &[Segment]) -> &'a Node {
+        let own = ["servers".into(), self.index.into()];
+        self.context.root.locate(own.iter().chain(path))
+    }
+
+    fn fault(&self, path: &[Segment], message: &str, report: &mut Report) {
+        report.fault(self.context.path, self.at(path), message);
+    }
+
+    /// A required key that this kind of server lacks.
+    fn missing(&self, path: &[Segment], key: &str, report: &mut Report) {
+        self.fault(path, &format!("expected the key `{key}`, which is missing here; add it"), report);
+    }
+}
+
+/// A server without faults, and where its record was taken.
+pub(super) struct Built {
+    pub(super) server: ladder::Server,
+    pub(super) recorded: Option<Recorded>,
+}
+
+/// The tables of a server; `None` when it is faulty, which was told.
+pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, report: &mut Report) -> Option<Built> {
+    let check = Check { server, index, context };
+    check.name(report);
+    check.matcher(report);
+    check.origins(report);
+    check.protocol(report);
+    check.upstream(report);
+    check.limits(report);
+    check.kind(report);
+    check.authorization_server(report);
+    let credential = check.credential(report);
+    let scopes = policy::scopes(&check, report).map(Arc::new);
+    let (policy, home) = policy::policy(&check, report);
+    let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
+    let authenticator = identity::authenticator(&check, policy.as_ref(), scopes.as_ref(), report);
+    let metadata = identity::metadata(&check, scopes.as_deref(), report);
+    let judged = judged?;
+    let server = ladder::Server {
+        name: Arc::from(server.name.as_str()),
+        index,
+        kind: convert::kind(server.kind),
+        matcher: convert::matcher(&server.matcher)?,
+        resource: convert::resource(&server.resource)?,
+        allowed_origins: server.allowed_origins.iter().map(|origin| normal(origin)).collect(),
+        protocol: server.protocol.iter().map(|version| version.as_str().to_owned()).collect(),
+        authenticator: authenticator?,
+        metadata: metadata?,
+        scopes: scopes?,
+        policy: policy?,
+        prices: judged.prices,
+        record: judged.record,
+        credential: credential?,
+        limits: convert::limits(&server.limits, &server.timeouts),
+        denials: convert::denials(&server.denials),
+        screen: server.screen == Screen::On,
+    };
+    Some(Built { server, recorded: judged.recorded })
+}
+
+impl Check<'_> {
+    /// The name goes into headers, metadata keys and metric labels.
+    fn name(&self, report: &mut Report) {
+        let name = &self.server.name;
+        let simple = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        if name.is_empty() || name.len() > 64 || !simple {
+            let message = format!("expected 1 to 64 letters, digits, `-`, `_` and `.`, found `{name}`; rename the server");
+            self.fault(&["name".into()], &message, report);
+        }
+    }
+
+    fn matcher(&self, report: &mut Report) {
+        for (key, message) in self.server.matcher.faults() {
+            self.fault(&["match".into(), key.into()], &message, report);
+        }
+    }
+
+    /// An origin is what a browser sends: scheme, host and, where it is not the default, port.
+    fn origins(&self, report: &mut Report) {
+        for (index, origin) in self.server.allowed_origins.iter().enumerate() {
+            let own = Url::parse(origin).map(|url| url.origin().ascii_serialization());
+            if own.as_deref() != Ok(origin.as_str()) || origin == "null" {
+                let message = format!(
+                    "expected an origin as a browser sends it, as https://app.acme.com (no path, no default port, no `*`), \
+                     found `{origin}`; correct it"
+                );
+                self.fault(&["allowed_origins".into(), index.into()], &message, report);
+            }
+        }
+    }
+
+    fn protocol(&self, report: &mut Report) {
+        if self.server.protocol.is_empty() {
+            let only = ProtocolVersion::V2026_07_28.as_str();
+            let message = format!("expected at least one revision, found none; write [\"{only}\"] or leave the key out");
+            self.fault(&["protocol".into()], &message, report);
+        }
+    }
+
+    fn upstream(&self, report: &mut Report) {
+        let path = ["upstream".into(), "url".into()];
+        match (&self.server.upstream.url, self.server.kind) {
+            (None, Kind::Mcp) => self.missing(&["upstream".into()], "upstream.url", report),
+            (None, Kind::Http) => {}
+            (Some(_), Kind::Http) => {
+                self.fault(&path, "expected `upstream.url` on servers of `kind: mcp` only; remove it", report);
+            }
+            (Some(text), Kind::Mcp) => {
+                let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+                let plain = |url: &Url| url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+                if !url.as_ref().is_some_and(plain) {
+                    let message =
+                        format!("expected an absolute http or https URL without user and fragment, found `{text}`; correct it");
+                    self.fault(&path, &message, report);
+                }
+            }
+        }
+    }
+
+    fn limits(&self, report: &mut Report) {
+        let limits = &self.server.limits;
+        if limits.answer < limits.listing {
+            let message = format!(
+                "expected at least `listing` ({} bytes), found {} bytes; raise it or lower `listing`",
+                limits.listing.bytes(),
+                limits.answer.bytes()
+            );
+            self.fault(&["limits".into(), "answer".into()], &message, report);
+        }
+    }
+
+    fn kind(&self, report: &mut Report) {
+        let entry = self.at(&[]);
+        for key in MCP_ONLY {
+            let (Some(present), Kind::Http) = (entry.entry(key), self.server.kind) else { continue };
+            let message = format!(
+                "{}: expected `{key}` on servers of `kind: mcp` only, because only the identity of plain HTTP is checked; \
+                 remove it",
+                present.node.path
+            );
+            report.fault_at(self.context.path, present.place, message);
+        }
+    }
+
+    /// A client that read one issuer here and meets tokens of another is lost.
+    fn authorization_server(&self, report: &mut Report) {
+        let Some(document) = &self.server.authorization_server else { return };
+        let own = document.0.get("issuer").and_then(serde_json::Value::as_str);
+        let path = ["authorization_server".into(), "issuer".into()];
+        match (own, self.server.identity.issuer()) {
+            (Some(own), Some(issuer)) if own != issuer => {
+                let message = format!("expected the issuer of the identity's tokens, `{issuer}`, found `{own}`; make them equal");
+                self.fault(&path, &message, report);
+            }
+            (_, None) => {
+                let message = "expected authorization server metadata only where callers bring tokens (`jwt`, \
+                               `introspection`, `envoy_jwt`); remove it";
+                self.fault(&path, message, report);
+            }
+            _ => {}
+        }
+    }
+
+    fn credential(&self, report: &mut Report) -> Option<crate::upstream::Credential> {
+        match self.server.upstream.credential.load(self.context.base) {
+            Ok(credential) => Some(credential),
+            Err(error) => {
+                let path = ["upstream".into(), "credential".into(), "bearer".into()];
+                self.fault(&path, &error.to_string(), report);
+                None
+            }
+        }
+    }
+}

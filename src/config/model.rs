@@ -1,0 +1,146 @@
+//! `portcullis.yaml` as types: what each key means, its default, and its JSON Schema, in the order of the file.
+//!
+//! Every struct refuses unknown keys. A key exists here only when this version acts on it; keys of later versions are
+//! named in [`unavailable`], so that their refusal says so.
+
+mod listen;
+mod matcher;
+mod server;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
+pub use matcher::Match;
+pub use server::{
+    AuthorizationServer, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Screen, Server,
+    StepUp, Timeouts, Upstream,
+};
+pub use values::{ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
+
+/// The configuration of Portcullis: `portcullis.yaml`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "portcullis.yaml")]
+pub struct Configuration {
+    /// Where Portcullis listens.
+    pub listen: Listen,
+    /// What happens to a request that no server matches: `deny` (default) refuses it, `pass` forwards it untouched.
+    /// Pass is for a sidecar beside an agent, on routes whose processing mode never buffers. On an authority that any
+    /// server names, an unmatched path is refused whatever stands here.
+    #[serde(default)]
+    pub unmatched: Unmatched,
+    /// Threads that serve calls. Default 1: a call costs microseconds, and one thread on one core is the quickest.
+    #[serde(default = "one")]
+    pub worker_threads: NonZeroUsize,
+    /// HTTP exchanges that may be open at once on one connection of Envoy; what is beyond waits in Envoy. Default 1024.
+    #[serde(default)]
+    pub max_streams: MaxStreams,
+    /// The upstream servers that Portcullis guards, at least one.
+    #[schemars(length(min = 1))]
+    pub servers: Vec<Server>,
+    /// What Portcullis tells about itself.
+    #[serde(default)]
+    pub telemetry: Telemetry,
+}
+
+fn one() -> NonZeroUsize {
+    NonZeroUsize::MIN
+}
+
+/// What happens to a request that no server matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Unmatched {
+    /// Refuse it.
+    #[default]
+    Deny,
+    /// Forward it untouched.
+    Pass,
+}
+
+/// A bound on concurrent streams, 1 to 65,536.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "u32")]
+pub struct MaxStreams(#[schemars(range(min = 1, max = 65_536))] u32);
+
+impl MaxStreams {
+    /// The bound.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for MaxStreams {
+    fn default() -> Self {
+        Self(1024)
+    }
+}
+
+impl TryFrom<u32> for MaxStreams {
+    type Error = String;
+
+    fn try_from(value: u32) -> Result<Self, String> {
+        match value {
+            1..=65_536 => Ok(Self(value)),
+            _ => Err(format!("expected a number of streams from 1 to 65536, found {value}")),
+        }
+    }
+}
+
+/// What Portcullis tells about itself.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    /// One record per decision.
+    #[serde(default)]
+    pub audit: Audit,
+}
+
+/// Where the audit goes.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// `json` (default) writes one line of JSON per decision to standard output; `off` writes none.
+    #[serde(default)]
+    pub stdout: AuditStdout,
+}
+
+/// The form of the audit on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditStdout {
+    /// One line of JSON per decision.
+    #[default]
+    Json,
+    /// Nothing.
+    Off,
+}
+
+/// Says of a key or value of `portcullis.yaml` that it belongs to a later version.
+///
+/// `path` has no indices (`servers.gates`); `text` is the value when it is a scalar.
+#[must_use]
+pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
+    match (path, text) {
+        ("listen.admin", _) => Some("the admin listener (`admin`)"),
+        ("servers.gates", _) => Some("asking external gates (`gates`)"),
+        ("servers.record.refresh", _) => Some("freshness of definitions (`refresh`)"),
+        ("servers.mode", Some("shadow")) => Some("`mode: shadow`"),
+        ("servers.upstream.timeout" | "servers.upstream.listing_credential", _) => {
+            Some("listing the upstream ourselves, which this key is for,")
+        }
+        ("servers.screen.patterns" | "servers.screen.invisible" | "servers.screen.addressed_to_model", _) => {
+            Some("choosing detectors")
+        }
+        ("telemetry.otlp", _) => Some("exporting telemetry (`otlp`)"),
+        _ => None,
+    }
+}

@@ -1,0 +1,325 @@
+//! One entry of `servers:`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::Deserialize;
+
+use super::matcher::Match;
+use super::values::{ByteSize, FileOr, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
+use crate::identity::config::IdentitySource;
+use crate::policy::{OneOrMany, PolicySource};
+use crate::upstream::CredentialSource;
+
+/// One upstream server that Portcullis guards.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Its name, unique here: letters, digits, `-`, `_` and `.`. Audit, metrics and Envoy's second lock know it by this.
+    pub name: String,
+    /// `mcp` (default): the whole ladder. `http`: plain HTTP, of which only the identity is checked; it takes `name`,
+    /// `match`, `resource`, `allowed_origins`, `identity`, `authorization_server` and `upstream.credential`.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Which of Envoy's requests belong to it.
+    #[serde(rename = "match")]
+    pub matcher: Match,
+    /// Its public URL: what clients dial, the audience of their tokens, the RFC 9728 resource. An absolute https URL
+    /// (http on loopback) without query and fragment.
+    pub resource: String,
+    /// Web origins whose pages may call it, besides the resource's own, as `https://app.acme.com`. Default none. Envoy's
+    /// cors filter answers preflights.
+    #[serde(default)]
+    pub allowed_origins: Vec<String>,
+    /// MCP revisions spoken. This version speaks `2026-07-28` only, which is the default.
+    #[serde(default = "spoken")]
+    pub protocol: Vec<ProtocolVersion>,
+    /// `enforce` (default): refusals refuse.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Where the identity of its callers comes from.
+    pub identity: IdentitySource,
+    /// Metadata of the authorization server (RFC 8414), served beside the resource for clients that look there. Any of
+    /// RFC 8414's members; `issuer` is required.
+    pub authorization_server: Option<AuthorizationServer>,
+    /// The server itself; the traffic to it is Envoy's.
+    #[serde(default)]
+    pub upstream: Upstream,
+    /// Roles and rules: `{file: policy.yaml}`, or the content of such a file. Required for `kind: mcp`.
+    pub policy: Option<FileOr<PolicySource>>,
+    /// The record: prices and definitions as someone approved them. Required for `kind: mcp`.
+    pub record: Option<RecordFile>,
+    /// Scopes that a capability needs beside `required_scopes`: label to scope or list of scopes. Needs at least one
+    /// required scope.
+    #[serde(default)]
+    pub capability_scopes: BTreeMap<String, OneOrMany<String>>,
+    /// Bounds on what is read.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Bounds on how long Portcullis waits.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// How refusals look.
+    #[serde(default)]
+    pub denials: Denials,
+    /// Whether the answers of tools, prompts and resources are read (default) or, with `off`, pass unseen. Listings and
+    /// `server/discover` are always read.
+    #[serde(default)]
+    pub screen: Screen,
+}
+
+fn spoken() -> Vec<ProtocolVersion> {
+    vec![ProtocolVersion::V2026_07_28]
+}
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The Model Context Protocol.
+    #[default]
+    Mcp,
+    /// Plain HTTP.
+    Http,
+}
+
+/// A revision of MCP that this version speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum ProtocolVersion {
+    /// 2026-07-28.
+    #[serde(rename = "2026-07-28")]
+    V2026_07_28,
+}
+
+impl ProtocolVersion {
+    /// The revision as it stands on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+}
+
+/// Whether refusals refuse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// They do.
+    #[default]
+    Enforce,
+}
+
+/// RFC 8414 metadata, member by member as configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuthorizationServer(pub serde_json::Map<String, serde_json::Value>);
+
+impl<'de> Deserialize<'de> for AuthorizationServer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let members = serde_json::Map::deserialize(deserializer)?;
+        match members.get("issuer").and_then(serde_json::Value::as_str) {
+            Some(_) => Ok(Self(members)),
+            None => Err(D::Error::custom("expected the member `issuer` (RFC 8414 §2), the authorization server's URL; add it")),
+        }
+    }
+}
+
+impl JsonSchema for AuthorizationServer {
+    fn schema_name() -> Cow<'static, str> {
+        "AuthorizationServer".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {"issuer": {"type": "string", "format": "uri"}},
+            "required": ["issuer"],
+            "additionalProperties": true
+        })
+    }
+}
+
+/// The upstream server.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Upstream {
+    /// Its URL, an absolute http or https URL. Required for `kind: mcp`; a record that was taken from another URL is a
+    /// warning.
+    pub url: Option<String>,
+    /// What forwarded calls carry as `Authorization` in place of the caller's: `none` (default; the caller's is removed),
+    /// `passthrough` (the caller's stays) or `{bearer: {file: …}}` or `{bearer: {env: …}}`.
+    #[serde(default)]
+    pub credential: CredentialSource,
+}
+
+/// The record's file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordFile {
+    /// The path of the record's YAML file, relative to this file. The definitions lie beside it.
+    pub file: PathBuf,
+}
+
+/// Bounds on what is read. Whatever is over its bound is refused, never cut.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Bytes of a request body. Default 1MiB.
+    pub request: ByteSize,
+    /// Bytes of a listing, or of one event of an SSE answer. Default 1MiB.
+    pub listing: ByteSize,
+    /// Bytes of any other answer that is read. Default 16MiB.
+    pub answer: ByteSize,
+    /// Levels of JSON nesting, 8 to 512. Default 64.
+    pub depth: Depth,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (request, listing) = (ByteSize::mebibytes(1), ByteSize::mebibytes(1));
+        Self { request, listing, answer: ByteSize::mebibytes(16), depth: Depth::default() }
+    }
+}
+
+/// Levels of JSON nesting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "u16")]
+pub struct Depth(#[schemars(range(min = 8, max = 512))] u16);
+
+impl Depth {
+    /// The number of levels.
+    #[must_use]
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        Self(64)
+    }
+}
+
+impl TryFrom<u16> for Depth {
+    type Error = String;
+
+    fn try_from(value: u16) -> Result<Self, String> {
+        match value {
+            8..=512 => Ok(Self(value)),
+            _ => Err(format!("expected a number of levels from 8 to 512, found {value}")),
+        }
+    }
+}
+
+/// Bounds on how long Portcullis waits.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timeouts {
+    /// For a request's body to be there whole once its headers are. Default 10s.
+    pub body: Period,
+    /// For an answer that is held back until it was judged to be there whole. Default 60s.
+    pub answer: Period,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { body: Period::seconds(10), answer: Period::seconds(60) }
+    }
+}
+
+/// How refusals look.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Denials {
+    /// HTTP status of a policy refusal's JSON-RPC frame: 200 (default) or 403.
+    pub policy_status: PolicyStatus,
+    /// `explicit` (default) says why; `hidden` answers what the caller may not have like what does not exist.
+    pub disclose: Disclose,
+    /// `challenge` (default) answers a missing scope with 403 and `WWW-Authenticate`; `frame` with a policy frame, for
+    /// agents that cannot ask for more scopes.
+    pub step_up: StepUp,
+    /// JSON-RPC code of refusals that have none of their own. Default -32000.
+    pub code: RefusalCode,
+    /// HTTP status for a method on no list: 404 (default) or 400.
+    pub unlisted_method_status: UnlistedMethodStatus,
+    /// HTTP status of refusals of an upstream's answer: 502 (default), or 200 for clients that drop their session on it.
+    pub upstream_status: UpstreamStatus,
+}
+
+/// Whether a refusal tells hidden from non-existent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Disclose {
+    /// It does.
+    #[default]
+    Explicit,
+    /// It does not.
+    Hidden,
+}
+
+/// How a missing scope is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StepUp {
+    /// HTTP 403 with `WWW-Authenticate`.
+    #[default]
+    Challenge,
+    /// A policy frame.
+    Frame,
+}
+
+/// Whether answers beyond listings are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Screen {
+    /// They are.
+    #[default]
+    On,
+    /// They pass unseen.
+    Off,
+}
+
+impl<'de> Deserialize<'de> for Screen {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScreenVisitor)
+    }
+}
+
+struct ScreenVisitor;
+
+/// The mapping form: no key of it exists in this version.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Detectors {}
+
+impl<'de> Visitor<'de> for ScreenVisitor {
+    type Value = Screen;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("`off`, or nothing at all for the default (answers are read)")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Screen, E> {
+        match text {
+            "off" => Ok(Screen::Off),
+            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Screen, A::Error> {
+        Detectors::deserialize(MapAccessDeserializer::new(map)).map(|Detectors {}| Screen::On)
+    }
+}
+
+impl JsonSchema for Screen {
+    fn schema_name() -> Cow<'static, str> {
+        "Screen".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"oneOf": [{"const": "off"}, {"type": "object", "additionalProperties": false}]})
+    }
+}

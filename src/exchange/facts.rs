@@ -1,0 +1,150 @@
+//! What is known of an exchange, gathered as it climbs: for the audit record, for Envoy's dynamic metadata.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::protocol::Method;
+use crate::refusal::frame::Tier;
+use crate::refusal::{Reason, Refusal};
+use crate::telemetry::audit::{Outcome, Record};
+
+/// Most bytes of a caller's word (a method, a name, a URI) in a record.
+const WORD_CAP: usize = 256;
+
+/// The dynamic metadata of a reply, namespace `portcullis`: for Envoy's access log and for the second lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the request was decided. The second lock lets only `true` through to the router.
+    pub decided: bool,
+    /// `allow`, `refuse`, `pass`, or empty while undecided.
+    pub decision: &'static str,
+    /// The reason of a refusal.
+    pub reason: Option<Reason>,
+    /// The server; each guarded route demands its own.
+    pub server: Option<Arc<str>>,
+    /// The MCP method, or empty.
+    pub method: String,
+    /// The capability, or empty.
+    pub capability: String,
+    /// The principal, or empty.
+    pub principal: String,
+    /// The decision's id.
+    pub id: String,
+}
+
+/// What is known of one exchange.
+#[derive(Debug)]
+pub struct Facts {
+    record: Record,
+    started: Instant,
+    closed: bool,
+    taken: bool,
+}
+
+impl Facts {
+    pub(super) fn new(decision: String, started: Instant) -> Self {
+        Self { record: Record::new(decision), started, closed: false, taken: false }
+    }
+
+    pub(super) fn decision(&self) -> &str {
+        &self.record.id
+    }
+
+    pub(super) fn server(&mut self, name: &Arc<str>, index: usize) {
+        self.record.server = Some((Arc::clone(name), index));
+    }
+
+    pub(super) fn principal(&mut self, principal: &crate::policy::Principal) {
+        self.record.principal = principal.to_string();
+        self.record.issuer = principal.issuer.to_string();
+        self.record.subject = principal.subject.to_string();
+    }
+
+    pub(super) fn method(&mut self, name: &str, method: Option<Method>) {
+        self.record.method = word(name);
+        self.record.listed = method;
+    }
+
+    pub(super) fn capability(&mut self, label: &str) {
+        self.record.capability = word(label);
+    }
+
+    /// The call is forwarded.
+    pub(super) fn allow(&mut self, now: Instant) {
+        self.record.outcome = Outcome::Allowed;
+        self.record.decision_time = now.duration_since(self.started);
+    }
+
+    /// Traffic that is not ours is forwarded.
+    pub(super) fn pass(&mut self, now: Instant) {
+        self.record.outcome = Outcome::Passed;
+        self.record.decision_time = now.duration_since(self.started);
+    }
+
+    pub(super) fn refuse(&mut self, refusal: &Refusal, status: Option<u16>, enforced: bool) {
+        self.record.outcome = Outcome::Refused;
+        self.record.reason = Some(refusal.reason);
+        self.record.rung = Some(refusal.rung);
+        self.record.enforced = enforced;
+        self.record.log.clone_from(&refusal.log);
+        if status.is_some() {
+            self.record.wire_status = status;
+        }
+    }
+
+    pub(super) fn wire_status(&mut self, status: u16) {
+        self.record.wire_status = Some(status);
+    }
+
+    pub(super) fn hidden(&mut self, entries: usize) {
+        self.record.entries_hidden += entries as u64;
+    }
+
+    pub(super) fn rendered(&mut self, tier: Tier) {
+        self.record.tier = tier;
+    }
+
+    /// The record is complete. An outcome that was already decided stays.
+    pub(super) fn close(&mut self, outcome: Outcome, now: Instant) {
+        if self.closed {
+            return;
+        }
+        self.closed = true;
+        let total = now.duration_since(self.started);
+        if self.record.outcome == Outcome::Aborted {
+            self.record.outcome = outcome;
+            self.record.decision_time = total;
+        }
+        if self.record.decision_time.is_zero() {
+            self.record.decision_time = total;
+        }
+        self.record.duration = total;
+    }
+
+    pub(super) fn take_record(&mut self) -> Option<Record> {
+        if !self.closed || self.taken {
+            return None;
+        }
+        self.taken = true;
+        Some(self.record.clone())
+    }
+
+    pub(super) fn verdict(&self, decided: bool) -> Verdict {
+        Verdict {
+            decided,
+            decision: if decided { self.record.outcome.as_str() } else { "" },
+            reason: self.record.reason,
+            server: self.record.server.as_ref().map(|(name, _)| Arc::clone(name)),
+            method: self.record.method.clone(),
+            capability: self.record.capability.clone(),
+            principal: self.record.principal.clone(),
+            id: self.record.id.clone(),
+        }
+    }
+}
+
+/// A caller's word, bounded.
+fn word(text: &str) -> String {
+    let end = (0..=text.len().min(WORD_CAP)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or_default().to_owned()
+}

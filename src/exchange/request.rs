@@ -1,0 +1,223 @@
+//! The way up: rungs 1 to 14, from the request's headers to the verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::identity::{Caller, IdentityFault};
+use crate::ladder::answer::Asked;
+use crate::ladder::forward::{self, HeaderEdits};
+use crate::ladder::route::Route;
+use crate::ladder::{
+    Head, Kind, Server, body, envelope, headers, listed, message, metadata, method, origin, permission, policy, route,
+    scope, token,
+};
+use crate::message::headers::Headers;
+use crate::policy::Capability;
+use crate::protocol::target::{self, Target};
+use crate::protocol::{Message, Method};
+use crate::refusal::{Reason, Refusal, Rung, StepUp};
+use crate::telemetry::audit::Outcome;
+
+use super::response::Asking;
+use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step};
+
+/// A request whose identity is being established.
+pub(super) struct Pending {
+    pub(super) server: Arc<Server>,
+    pub(super) head: Head,
+}
+
+/// A request whose headers were accepted.
+pub(super) struct Accepted {
+    server: Arc<Server>,
+    head: Head,
+    caller: Arc<Caller>,
+    /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
+    held: Option<Refusal>,
+}
+
+impl Exchange {
+    /// Rungs 1 to 6, as far as they go without the identity.
+    pub(super) fn request_headers(&mut self, head: Head, now: Now) -> Step {
+        let server = match route::find(&self.snapshot, &head) {
+            Ok(Route::Guarded(server)) => server,
+            Ok(Route::Pass) => return self.pass(now),
+            Err(refusal) => return self.refuse(&refusal, None, None, "", now),
+        };
+        self.facts.server(&server.name, server.index);
+        if let Some(answer) = metadata::answer(&server, &head) {
+            return self.answer_metadata(answer);
+        }
+        let climbed = method::check(&server, &head)
+            .and_then(|()| headers::check(&head))
+            .and_then(|()| origin::check(&server, &head))
+            .and_then(|()| token::presented(&server, &head).map(|_| ()));
+        if let Err(refusal) = climbed {
+            return self.refuse(&refusal, Some(&server), None, "", now);
+        }
+        self.state = State::Identifying(Pending { server, head });
+        Step { replies: Replies::new(), next: Next::Identify }
+    }
+
+    /// The metadata documents are nobody's call: they are answered and leave no record.
+    fn answer_metadata(&mut self, answer: metadata::Answer) -> Step {
+        Step::finish(Replies::one(Reply::Immediate(Immediate {
+            status: answer.status,
+            headers: answer.headers,
+            body: answer.body,
+            details: "portcullis_metadata".to_owned(),
+            verdict: self.facts.verdict(true),
+        })))
+    }
+
+    /// Traffic that no server matches, where the configuration lets it pass.
+    fn pass(&mut self, now: Now) -> Step {
+        self.facts.pass(now.instant);
+        self.facts.close(Outcome::Passed, now.instant);
+        let verdict = self.facts.verdict(true);
+        Step::finish(Replies::one(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict }))
+    }
+
+    /// Rungs 6 to 8, once the identity is known.
+    pub(super) fn identified(
+        &mut self,
+        pending: Pending,
+        found: Result<Arc<Caller>, IdentityFault>,
+        now: Now,
+    ) -> Step {
+        let Pending { server, head } = pending;
+        let caller = match found {
+            Ok(caller) => caller,
+            Err(fault) => return self.refuse(&token::refusal(&server, fault), Some(&server), None, "", now),
+        };
+        self.facts.principal(&caller.principal);
+        let mut held = None;
+        if let Err(refusal) = scope::baseline(&server, &caller) {
+            if server.denials.step_up == StepUp::Challenge || server.kind == Kind::Http {
+                return self.refuse(&refusal, Some(&server), None, "", now);
+            }
+            held = Some(refusal);
+        }
+        if server.kind == Kind::Http {
+            return self.allow_plain(&server, &head, now);
+        }
+        if let Err(refusal) = body::check(&server, &head) {
+            return self.refuse(&refusal, Some(&server), None, "", now);
+        }
+        self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.body_time));
+        self.state = State::AwaitingBody(Accepted { server, head, caller, held });
+        let verdict = self.facts.verdict(false);
+        Step::wait(Replies::one(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict }))
+    }
+
+    /// Plain HTTP beside MCP: who is calling was all there was to judge.
+    fn allow_plain(&mut self, server: &Server, head: &Head, now: Now) -> Step {
+        let edits = forward::request(&head.headers, &server.credential, false);
+        self.facts.allow(now.instant);
+        self.facts.close(Outcome::Allowed, now.instant);
+        let verdict = self.facts.verdict(true);
+        Step::finish(Replies::one(Reply::RequestHeaders { edits, verdict }))
+    }
+
+    /// The body never came. Envoy accepts an answer that it did not ask for while it waits.
+    pub(super) fn body_late(&mut self, accepted: &Accepted, now: Now) -> Step {
+        let refusal = Refusal::new(Reason::BodyTimeout, Rung::Body);
+        self.refuse(&refusal, Some(&accepted.server), None, "", now)
+    }
+
+    /// An answer before any verdict is Envoy's own (its 413, say): passed on as it is, and never a verdict.
+    pub(super) fn foreign_reply(&mut self, headers: &Headers, ends: bool, now: Now) -> Step {
+        if let Some(status) = headers.text(":status").and_then(|status| status.parse().ok()) {
+            self.facts.wire_status(status);
+        }
+        self.echo(Reply::ResponseHeaders { edits: HeaderEdits::default() }, ends, now)
+    }
+
+    /// Passes a piece of an answer on as it came.
+    pub(super) fn echo(&mut self, reply: Reply, ends: bool, now: Now) -> Step {
+        if ends {
+            self.facts.close(Outcome::Aborted, now.instant);
+            return Step::finish(Replies::one(reply));
+        }
+        self.state = State::Echoing;
+        Step::wait(Replies::one(reply))
+    }
+
+    /// Rungs 9 to 14.
+    pub(super) fn request_body(&mut self, accepted: Accepted, body: Vec<u8>, now: Now) -> Step {
+        let server = Arc::clone(&accepted.server);
+        let document = match message::read(&server, body) {
+            Ok(document) => document,
+            Err(refusal) => return self.refuse(&refusal, Some(&server), None, "", now),
+        };
+        let message = match message::message(&document) {
+            Ok(message) => message,
+            Err(refusal) => {
+                let id = message::id(&document).map(|id| id.raw());
+                return self.refuse(&refusal, Some(&server), id, "", now);
+            }
+        };
+        match self.climb(&accepted, &message) {
+            Ok(method) => self.forward(&accepted, &message, method, now),
+            Err(refusal) => {
+                let id = message.id.map(|id| id.raw());
+                self.refuse(&refusal, Some(&server), id, message.method, now)
+            }
+        }
+    }
+
+    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Method, Refusal> {
+        let server = &*accepted.server;
+        self.facts.method(message.method, Method::parse(message.method));
+        envelope::check(server, &accepted.head, message)?;
+        if let Some(held) = &accepted.held {
+            return Err(held.clone());
+        }
+        let method = listed::check(message.method)?;
+        policy::check(method, &accepted.caller.principal)?;
+        let target = target::of(method, message.params);
+        self.name_capability(server, &target);
+        let reached = permission::check(server, &accepted.caller.principal, &target)?;
+        scope::capabilities(server, &accepted.caller, &reached)?;
+        Ok(method)
+    }
+
+    /// Notes for the record what the call is about: the price list's label where there is one.
+    fn name_capability(&mut self, server: &Server, target: &Target<'_>) {
+        let label = |kind: &str, name: &str, priced: Option<&Capability>| {
+            priced.map_or_else(|| format!("{kind}:{name}"), |capability| capability.text.to_string())
+        };
+        let text = match target {
+            Target::Baseline | Target::Unnamed(_) => return,
+            Target::Priceless(what) => (*what).to_owned(),
+            Target::Tool(name) => label("tool", name, server.prices.tool(name)),
+            Target::Prompt(name) => label("prompt", name, server.prices.prompt(name)),
+            Target::Resources(uris) => {
+                let Some(uri) = uris.first() else { return };
+                label("resource", uri, server.prices.covering(uri).ok().and_then(|covering| covering.first().copied()))
+            }
+        };
+        self.facts.capability(&text);
+    }
+
+    /// The verdict: the call goes to the server.
+    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, method: Method, now: Now) -> Step {
+        let server = &accepted.server;
+        let ours = method.listed_member().is_some() || method == Method::Discover;
+        let read = !method.is_notification() && (server.screen || ours);
+        let edits = forward::request(&accepted.head.headers, &server.credential, read);
+        self.facts.allow(now.instant);
+        let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict(true) });
+        if !read {
+            self.facts.close(Outcome::Allowed, now.instant);
+            return Step::finish(replies);
+        }
+        self.state = State::AwaitingAnswer(Asking {
+            server: Arc::clone(server),
+            caller: Arc::clone(&accepted.caller),
+            asked: Asked { method, id: message.id.map(|id| id.key()) },
+            id_raw: message.id.map(|id| id.raw().to_owned()),
+        });
+        Step::wait(replies)
+    }
+}

@@ -1,0 +1,243 @@
+//! The way back, in pieces: rungs 18 to 20 on a stream of server-sent events, each judged when it is whole.
+//!
+//! The HTTP status has gone down, so a refusal is one more event with the frame under the request's id, then the end.
+
+use std::time::{Duration, Instant};
+
+use crate::ladder::answer::{self, Content};
+use crate::ladder::forward::{self, HeaderEdits};
+use crate::message::json::{Document, Value};
+use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
+use crate::policy::Capability;
+use crate::protocol::Method;
+use crate::refusal::{Addressee, Reason, Refusal, Rung, event_frame};
+use crate::telemetry::audit::Outcome;
+
+use super::response::Asking;
+use super::{Exchange, Now, Replies, Reply, State, Step};
+
+/// A stream of events in the middle.
+pub(super) struct Stream {
+    asking: Asking,
+    framer: Framer,
+    /// When the event that has begun must be whole.
+    event_due: Option<Instant>,
+    /// When the token behind the stream expires.
+    expires: Option<Instant>,
+}
+
+impl Stream {
+    pub(super) fn new(asking: Asking, now: Now) -> Box<Self> {
+        let framer = Framer::new(answer::cap(&asking.server, asking.asked.method));
+        let left = asking.caller.expires_at.map(|at| Duration::from_secs(at.saturating_sub(now.unix)));
+        let expires = left.and_then(|left| now.instant.checked_add(left));
+        Box::new(Self { asking, framer, event_due: None, expires })
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        [self.event_due, self.expires].into_iter().flatten().min()
+    }
+}
+
+/// What an event did to its stream.
+enum Fate {
+    /// More may follow.
+    Open,
+    /// It was the answer: nothing follows.
+    Answered,
+    /// It may not be passed on.
+    Refused(Refusal),
+}
+
+impl Exchange {
+    /// The head of a stream goes down at once.
+    pub(super) fn stream_begin(&mut self, stream: Box<Stream>, ends: bool, now: Now) -> Step {
+        let method = stream.asking.asked.method;
+        let ours = method.listed_member().is_some() || method == Method::Discover;
+        let edits = if ours { forward::private_answer() } else { HeaderEdits::default() };
+        let mut replies = Replies::one(Reply::ResponseHeaders { edits });
+        if !ends {
+            return self.stream_on(stream, replies);
+        }
+        let step = self.stream_end(stream, false, now);
+        for reply in step.replies {
+            replies.push(reply);
+        }
+        Step { replies, next: step.next }
+    }
+
+    fn stream_on(&mut self, stream: Box<Stream>, replies: Replies) -> Step {
+        self.deadline = stream.deadline();
+        self.state = State::Streaming(stream);
+        Step::wait(replies)
+    }
+
+    /// A piece of the stream: whole events are judged, the rest waits.
+    pub(super) fn stream_piece(&mut self, mut stream: Box<Stream>, bytes: &[u8], ends: bool, now: Now) -> Step {
+        let mut out = Vec::with_capacity(bytes.len());
+        stream.framer.push(bytes);
+        let fate = self.judge_frames(&mut stream, &mut out);
+        match fate {
+            Fate::Open if ends => {
+                let mut step = self.stream_end(stream, false, now);
+                step.replies = prepend(out, step.replies);
+                step
+            }
+            Fate::Open => {
+                stream.event_due = if stream.framer.is_pending() {
+                    let allowed = Duration::from_millis(stream.asking.server.limits.answer_time);
+                    stream.event_due.or_else(|| now.instant.checked_add(allowed))
+                } else {
+                    None
+                };
+                let replies = if out.is_empty() { Replies::new() } else { body(out, false) };
+                self.stream_on(stream, replies)
+            }
+            Fate::Answered => self.stream_over(out, ends, now),
+            Fate::Refused(refusal) => self.stream_refuse(&stream.asking, &refusal, out, ends, now),
+        }
+    }
+
+    /// Judges every event that is whole and writes what goes down into `out`.
+    fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Fate {
+        while let Some(frame) = stream.framer.next() {
+            match frame {
+                Err(_) => return Fate::Refused(answer::too_large()),
+                Ok(Frame::Filler(bytes)) => out.extend_from_slice(&bytes),
+                Ok(Frame::Event(event)) => {
+                    stream.event_due = None;
+                    match self.judge_event(&stream.asking, &event, out) {
+                        Ok(true) => return Fate::Answered,
+                        Ok(false) => {}
+                        Err(refusal) => return Fate::Refused(refusal),
+                    }
+                }
+            }
+        }
+        Fate::Open
+    }
+
+    /// Judges one event; `true` when it was the answer.
+    fn judge_event(&mut self, asking: &Asking, event: &SseEvent, out: &mut Vec<u8>) -> Result<bool, Refusal> {
+        if event.data.is_empty() {
+            out.extend_from_slice(&event.raw);
+            return Ok(false);
+        }
+        let document = answer::read(&asking.server, event.data.clone())?;
+        match answer::content(&asking.asked, &document, 200, true)? {
+            Content::Unknown => Ok(false),
+            Content::Notification(name, params) => {
+                if may_hear(asking, name, params) {
+                    out.extend_from_slice(&event.raw);
+                }
+                Ok(false)
+            }
+            Content::Error => {
+                out.extend_from_slice(&event.raw);
+                Ok(true)
+            }
+            Content::Result(_) => {
+                self.emit_result(asking, event, document, out)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// An unchanged event goes down as it came.
+    fn emit_result(
+        &mut self,
+        asking: &Asking,
+        event: &SseEvent,
+        document: Document,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let judged = self.judge_result(asking, document)?;
+        if judged.bytes == event.data {
+            out.extend_from_slice(&event.raw);
+        } else {
+            out.extend_from_slice(&event.with_data(&judged.bytes));
+        }
+        Ok(())
+    }
+
+    /// The server ended its stream. An unfinished event is nobody's (WHATWG: it is discarded).
+    pub(super) fn stream_end(&mut self, stream: Box<Stream>, trailers: bool, now: Now) -> Step {
+        let mut replies = if stream.asking.asked.method == Method::Listen || stream.asking.asked.id.is_none() {
+            self.facts.close(Outcome::Allowed, now.instant);
+            body(Vec::new(), !trailers)
+        } else {
+            let refusal = answer::unreadable("the server's stream ended without an answer");
+            body(self.refusal_event(&stream.asking, &refusal, now), !trailers)
+        };
+        if trailers {
+            replies.push(Reply::ResponseTrailers);
+        }
+        Step::finish(replies)
+    }
+
+    /// Half an event was held too long, or the token behind the stream has expired.
+    pub(super) fn stream_deadline(&mut self, stream: Box<Stream>, now: Now) -> Step {
+        if stream.deadline().is_none_or(|deadline| deadline > now.instant) {
+            return self.stream_on(stream, Replies::new());
+        }
+        let refusal = if stream.expires.is_some_and(|expires| expires <= now.instant) {
+            Refusal::new(Reason::TokenExpired, Rung::Token)
+        } else {
+            answer::unreadable("an event of the server's stream did not become complete in time")
+        };
+        self.stream_refuse(&stream.asking, &refusal, Vec::new(), false, now)
+    }
+
+    fn stream_refuse(&mut self, asking: &Asking, refusal: &Refusal, mut out: Vec<u8>, ended: bool, now: Now) -> Step {
+        out.extend_from_slice(&self.refusal_event(asking, refusal, now));
+        self.stream_over(out, ended, now)
+    }
+
+    /// Nothing follows. Where the server has not ended, the stream stays open until Envoy closes it: ending it with OK
+    /// would let through unread whatever the server still sends.
+    fn stream_over(&mut self, out: Vec<u8>, ended: bool, now: Now) -> Step {
+        self.facts.close(Outcome::Allowed, now.instant);
+        let replies = body(out, true);
+        if ended {
+            return Step::finish(replies);
+        }
+        self.state = State::Drained;
+        Step::wait(replies)
+    }
+
+    fn refusal_event(&mut self, asking: &Asking, refusal: &Refusal, now: Now) -> Vec<u8> {
+        let to = Addressee { id: asking.id_raw.as_deref(), method: asking.asked.method.as_str() };
+        let (frame, tier) = event_frame(refusal, asking.server.denials, to, self.facts.decision());
+        self.facts.refuse(refusal, None, true);
+        self.facts.rendered(tier);
+        self.facts.close(Outcome::Refused, now.instant);
+        let mut event = Vec::with_capacity(frame.len().saturating_add(8));
+        sse::event(&mut event, &frame);
+        event
+    }
+}
+
+/// Whether a notification may be heard: of a resource only by those who may read it.
+fn may_hear(asking: &Asking, name: &str, params: Option<Value<'_>>) -> bool {
+    if name != "notifications/resources/updated" {
+        return true;
+    }
+    let Some(text) = params.and_then(|params| params.get("uri")).and_then(|uri| uri.as_str()) else { return false };
+    let held = |capability: &&Capability| asking.caller.principal.permissions.contains(capability.permission);
+    asking.server.prices.covering(text).is_ok_and(|covering| !covering.is_empty() && covering.iter().all(held))
+}
+
+fn body(bytes: Vec<u8>, ends: bool) -> Replies {
+    Replies::one(Reply::ResponseBody { bytes, ends })
+}
+
+fn prepend(bytes: Vec<u8>, rest: Replies) -> Replies {
+    if bytes.is_empty() {
+        return rest;
+    }
+    let mut replies = body(bytes, false);
+    for reply in rest {
+        replies.push(reply);
+    }
+    replies
+}

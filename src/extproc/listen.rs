@@ -1,0 +1,143 @@
+//! Sockets and HTTP/2 bounds of the front door.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessorServer;
+use tokio::net::{TcpListener, UnixListener};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::server::{Router, TcpIncoming};
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+
+use super::service::Service;
+
+/// HTTP/2 window of one stream. Small, so that answers which their clients do not read hold little memory.
+const STREAM_WINDOW: u32 = 64 * 1024;
+/// Streams on one connection; Envoy opens another connection beyond that.
+const STREAMS_PER_CONNECTION: u32 = 1024;
+/// HTTP/2 window of one connection: every stream's, so that unread answers never stop the other calls of the same
+/// Envoy worker (measured: with small windows six such clients stopped everything).
+const CONNECTION_WINDOW: u32 = 1 << 30;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket, readable and writable by this user alone.
+    Unix(PathBuf),
+    /// A TCP address.
+    Tcp(SocketAddr),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// Certificates of a TCP listener; clients must show one of `client_ca`'s.
+#[derive(Clone)]
+pub struct Tls {
+    /// PEM certificate chain.
+    pub cert: Vec<u8>,
+    /// PEM private key.
+    pub key: Vec<u8>,
+    /// PEM certificates that client certificates must chain to.
+    pub client_ca: Vec<u8>,
+}
+
+/// A socket that is bound.
+pub enum Listener {
+    /// A Unix socket and its path, which is removed when serving ends.
+    Unix(UnixListener, PathBuf),
+    /// A TCP socket.
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Binds the address.
+    ///
+    /// # Errors
+    /// The address cannot be bound; for a Unix socket also when another process answers on it.
+    pub async fn bind(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
+            Address::Unix(path) => bind_unix(path).await.map(|listener| Self::Unix(listener, path.clone())),
+        }
+    }
+}
+
+/// Binds under another name, restricts it, then renames: nobody can connect before the mode is right, and a socket
+/// that a killed process left behind is replaced in one step.
+async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is not a socket"));
+        }
+        if tokio::net::UnixStream::connect(path).await.is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens on this socket"));
+        }
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let listener = UnixListener::bind(&beside)?;
+    let renamed = std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o600))
+        .and_then(|()| std::fs::rename(&beside, path));
+    if let Err(error) = renamed {
+        drop(std::fs::remove_file(&beside));
+        return Err(error);
+    }
+    Ok(listener)
+}
+
+/// Serves until `shutdown` resolves, then until the open streams are over.
+///
+/// `largest_request` is the largest body cap of any server, in bytes.
+///
+/// # Errors
+/// The transport fails, or the certificates cannot be used.
+pub async fn serve(
+    listener: Listener,
+    tls: Option<Tls>,
+    service: Service,
+    largest_request: usize,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error> {
+    let router = router(tls, service, largest_request)?;
+    match listener {
+        Listener::Unix(listener, path) => {
+            let served = router.serve_with_incoming_shutdown(UnixListenerStream::new(listener), shutdown).await;
+            drop(std::fs::remove_file(path));
+            served
+        }
+        Listener::Tcp(listener) => {
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            router.serve_with_incoming_shutdown(incoming, shutdown).await
+        }
+    }
+}
+
+fn router(tls: Option<Tls>, service: Service, largest_request: usize) -> Result<Router, tonic::transport::Error> {
+    let mut server = Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .http2_keepalive_interval(Some(Duration::from_secs(30)));
+    if let Some(Tls { cert, key, client_ca }) = tls {
+        let identity = Identity::from_pem(cert, key);
+        let config = ServerTlsConfig::new().identity(identity).client_ca_root(Certificate::from_pem(client_ca));
+        server = server.tls_config(config)?;
+    }
+    // Envoy's own limit may be above our cap; what lies between must still be decoded, so that our 413 answers it.
+    let decode = largest_request.saturating_mul(2).max(8 << 20).saturating_add(64 << 10);
+    let service = ExternalProcessorServer::new(service)
+        .max_decoding_message_size(decode)
+        .max_encoding_message_size(usize::MAX);
+    Ok(server.add_service(service))
+}

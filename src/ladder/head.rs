@@ -1,0 +1,99 @@
+//! The head of a request: what is known before any body.
+
+use crate::message::headers::Headers;
+
+/// What Envoy says about a request beside its headers; a caller cannot spoof these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// `xds.route_name`; `None` when Envoy was not asked for it, `""` for a route without a name.
+    pub route: Option<String>,
+    /// `xds.cluster_name`.
+    pub cluster: Option<String>,
+    /// `connection.uri_san_peer_certificate`.
+    pub peer_uri: Option<String>,
+    /// What Envoy's `jwt_authn` filter verified: payload keys with their claims as JSON text.
+    pub jwt_payloads: Vec<(String, String)>,
+}
+
+impl Attributes {
+    /// The claims under one payload key.
+    #[must_use]
+    pub fn jwt_payload(&self, key: &str) -> Option<&str> {
+        self.jwt_payloads.iter().find(|(own, _)| own == key).map(|(_, claims)| claims.as_str())
+    }
+}
+
+/// Headers and attributes of one request.
+#[derive(Clone, Debug, Default)]
+pub struct Head {
+    /// All headers, pseudo-headers included.
+    pub headers: Headers,
+    /// Envoy's attributes.
+    pub attributes: Attributes,
+    /// Whether the message ends here: there is no body.
+    pub ends: bool,
+}
+
+impl Head {
+    /// The HTTP method, empty when there is none that can be read.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.headers.text(":method").unwrap_or_default()
+    }
+
+    /// Path without query, as the bytes stand.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.split().0
+    }
+
+    /// What stands behind the first `?`.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.split().1
+    }
+
+    fn split(&self) -> (&str, Option<&str>) {
+        let path = self.headers.single(":path").and_then(|path| std::str::from_utf8(path).ok()).unwrap_or_default();
+        match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        }
+    }
+
+    /// The authority, comparable: lower case, without the scheme's default port and without a trailing dot.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let authority = self.headers.text(":authority").or_else(|| self.headers.text("host")).unwrap_or_default();
+        let scheme = self.headers.text(":scheme").unwrap_or("https");
+        normal_authority(authority, scheme)
+    }
+
+    /// Whether the connection is asked to become something else.
+    #[must_use]
+    pub fn upgrades(&self) -> bool {
+        self.method() == "CONNECT" || self.headers.has("upgrade") || self.headers.has(":protocol")
+    }
+
+    /// Whether a body is announced: by its length or by chunked coding, or, over HTTP/2, by what follows the headers.
+    #[must_use]
+    pub fn has_body(&self) -> bool {
+        !self.ends
+    }
+}
+
+/// An authority as it compares. Both default ports go: an edge that speaks TLS may hand the request on as `http`.
+#[must_use]
+pub fn normal_authority(authority: &str, scheme: &str) -> String {
+    let mut authority = authority.to_ascii_lowercase();
+    let default = if scheme.eq_ignore_ascii_case("http") { ":80" } else { ":443" };
+    if let Some(host) = authority.strip_suffix(default).or_else(|| authority.strip_suffix(":443")) {
+        authority = host.to_owned();
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
+        _ => (authority.as_str(), None),
+    };
+    let host = host.strip_suffix('.').unwrap_or(host);
+    port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}

@@ -1,0 +1,75 @@
+//! Rung 4: the headers that decide something must be there once and within their grammar.
+//!
+//! Envoy joins repeats of `authorization` and `content-type` with a comma and hands over the others one by one, so
+//! both forms are looked for: two readers that pick different values are how a decision is bypassed.
+
+use crate::message::headers::Header;
+use crate::refusal::reason::HEADER_MISMATCH;
+use crate::refusal::{Reason, Refusal, Rung};
+
+use super::Head;
+
+/// Most bytes of a bearer credential.
+const AUTHORIZATION_CAP: usize = 16 * 1024;
+/// Most bytes of `mcp-name` and `mcp-param-*`.
+const NAME_CAP: usize = 8 * 1024;
+/// Most bytes of the short ones.
+const SHORT_CAP: usize = 256;
+
+struct Rule {
+    cap: usize,
+    /// Whether a value may hold a comma; where it may not, one means that Envoy joined repeats.
+    comma: bool,
+}
+
+fn rule(name: &str) -> Option<Rule> {
+    Some(match name {
+        "authorization" => Rule { cap: AUTHORIZATION_CAP, comma: false },
+        "content-type" | "mcp-method" | "mcp-protocol-version" => Rule { cap: SHORT_CAP, comma: false },
+        "mcp-name" => Rule { cap: NAME_CAP, comma: true },
+        _ if name.starts_with("mcp-param-") => Rule { cap: NAME_CAP, comma: true },
+        _ => return None,
+    })
+}
+
+/// Checks every security header of a request.
+///
+/// # Errors
+/// `headers.malformed`, naming the header.
+pub fn check(head: &Head) -> Result<(), Refusal> {
+    for header in head.headers.iter() {
+        let Some(rule) = rule(&header.name) else { continue };
+        if head.headers.all(&header.name).nth(1).is_some() {
+            return Err(malformed(&header.name, "it appears more than once"));
+        }
+        value(header, &rule).map_err(|what| malformed(&header.name, what))?;
+    }
+    Ok(())
+}
+
+fn value(header: &Header, rule: &Rule) -> Result<(), &'static str> {
+    if header.value.len() > rule.cap {
+        return Err("it is too long");
+    }
+    if !header.value.iter().all(|byte| matches!(byte, b'\t' | 0x20..=0x7E)) {
+        return Err("it holds bytes outside printable ASCII");
+    }
+    if !rule.comma && header.value.contains(&b',') {
+        return Err("it appears more than once, or holds a comma");
+    }
+    Ok(())
+}
+
+/// A refusal that names the header; values are not repeated, one of them is a token.
+pub(super) fn malformed(name: &str, what: &str) -> Refusal {
+    let mut refusal = Refusal::new(Reason::HeadersMalformed, Rung::Headers)
+        .message(format!("The request header {} is malformed: {what}.", shown(name)));
+    if name.starts_with("mcp-") {
+        refusal.code = Some(HEADER_MISMATCH);
+    }
+    refusal
+}
+
+fn shown(name: &str) -> &str {
+    if name.len() <= 64 { name } else { "mcp-param-*" }
+}

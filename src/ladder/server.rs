@@ -1,0 +1,241 @@
+//! What is guarded: one [`Server`] per upstream, and the [`Snapshot`] of all of them that one request is judged by.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::identity::Authenticator;
+use crate::identity::metadata::Metadata;
+use crate::policy::{Policy, Prices, Scopes};
+use crate::record::Record;
+use crate::refusal::Denials;
+use crate::upstream::Credential;
+
+use super::head::normal_authority;
+
+/// What kind of traffic a server entry guards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// MCP: the whole ladder.
+    Mcp,
+    /// Plain HTTP beside MCP: identity only.
+    Http,
+}
+
+/// What happens to a request that no server matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmatched {
+    /// Refused: `route.unmatched`.
+    Deny,
+    /// Forwarded untouched.
+    Pass,
+}
+
+/// How a request is recognised as a server's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Matcher {
+    /// By the names of Envoy's routes.
+    Route(Vec<String>),
+    /// By the names of Envoy's clusters.
+    Cluster(Vec<String>),
+    /// By authority and exact path.
+    Authority {
+        /// Authorities, any form; compared by [`normal_authority`].
+        authorities: Vec<String>,
+        /// The path as the bytes stand.
+        path: String,
+    },
+}
+
+/// Bounds of one server's traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of a request body.
+    pub request: usize,
+    /// Most bytes of a listing, of a discovery answer and of one event of a stream.
+    pub listing: usize,
+    /// Most bytes of any other answer; at least `listing`.
+    pub answer: usize,
+    /// Most nesting of a request or an answer.
+    pub depth: usize,
+    /// Milliseconds for a request body to arrive once its headers are here.
+    pub body_time: u64,
+    /// Milliseconds for a held answer, or a held event of a stream, to become complete.
+    pub answer_time: u64,
+}
+
+/// The public address of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The URL as configured: token audience, RFC 9728 `resource`.
+    pub url: String,
+    /// Its origin (`scheme://authority`), comparable.
+    pub origin: String,
+    /// Its authority, comparable.
+    pub authority: String,
+    /// Its scheme.
+    pub scheme: String,
+}
+
+/// One guarded server.
+pub struct Server {
+    /// Name in configuration, metrics, audit and dynamic metadata.
+    pub name: Arc<str>,
+    /// Position in [`Snapshot::servers`]; the label of its counters.
+    pub index: usize,
+    /// What it guards.
+    pub kind: Kind,
+    /// How its requests are recognised.
+    pub matcher: Matcher,
+    /// Its public address.
+    pub resource: Resource,
+    /// Browser origins beside its own, comparable (lower case, no default port).
+    pub allowed_origins: Vec<String>,
+    /// Revisions that are spoken.
+    pub protocol: Vec<String>,
+    /// Who is calling.
+    pub authenticator: Authenticator,
+    /// The metadata documents that are answered here.
+    pub metadata: Metadata,
+    /// All scopes that matter.
+    pub scopes: Arc<Scopes>,
+    /// Rules and roles.
+    pub policy: Arc<Policy>,
+    /// What costs which permission.
+    pub prices: Prices,
+    /// Definitions as approved.
+    pub record: Record,
+    /// What is presented upstream instead of the caller's token.
+    pub credential: Credential,
+    /// Bounds.
+    pub limits: Limits,
+    /// Wire forms of refusals.
+    pub denials: Denials,
+    /// Whether answers other than listings are read.
+    pub screen: bool,
+}
+
+/// Everything one request is judged by; a reload makes a new one and leaves requests in flight with theirs.
+pub struct Snapshot {
+    servers: Vec<Arc<Server>>,
+    unmatched: Unmatched,
+    routes: HashMap<String, usize>,
+    clusters: HashMap<String, usize>,
+    addresses: HashMap<(String, String), usize>,
+    /// Authorities that some server names, with the servers whose resource has that authority.
+    authorities: HashMap<String, Vec<usize>>,
+}
+
+/// Two servers that would both match a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("server {second} matches the same {what} as server {first}: {value}")]
+pub struct Overlap {
+    /// The earlier server's index.
+    pub first: usize,
+    /// The later server's index.
+    pub second: usize,
+    /// `route`, `cluster` or `address`.
+    pub what: &'static str,
+    /// The name that both match.
+    pub value: String,
+}
+
+impl Snapshot {
+    /// Indexes the servers, so that finding one does not depend on how many there are.
+    ///
+    /// # Errors
+    /// Every pair of servers that would match the same request.
+    pub fn new(servers: Vec<Arc<Server>>, unmatched: Unmatched) -> Result<Self, Vec<Overlap>> {
+        let mut snapshot = Self {
+            servers: Vec::new(),
+            unmatched,
+            routes: HashMap::new(),
+            clusters: HashMap::new(),
+            addresses: HashMap::new(),
+            authorities: HashMap::new(),
+        };
+        let mut overlaps = Vec::new();
+        for (index, server) in servers.iter().enumerate() {
+            snapshot.index(index, server, &mut overlaps);
+        }
+        snapshot.servers = servers;
+        if overlaps.is_empty() { Ok(snapshot) } else { Err(overlaps) }
+    }
+
+    fn index(&mut self, index: usize, server: &Server, overlaps: &mut Vec<Overlap>) {
+        let mut clash = |first: Option<usize>, what, value: String| {
+            if let Some(first) = first.filter(|first| *first != index) {
+                overlaps.push(Overlap { first, second: index, what, value });
+            }
+        };
+        self.authorities.entry(server.resource.authority.clone()).or_default().push(index);
+        match &server.matcher {
+            Matcher::Route(names) => {
+                for name in names {
+                    clash(self.routes.insert(name.clone(), index), "route", name.clone());
+                }
+            }
+            Matcher::Cluster(names) => {
+                for name in names {
+                    clash(self.clusters.insert(name.clone(), index), "cluster", name.clone());
+                }
+            }
+            Matcher::Authority { authorities, path } => {
+                for authority in authorities {
+                    let authority = normal_authority(authority, &server.resource.scheme);
+                    self.authorities.entry(authority.clone()).or_default();
+                    let value = format!("{authority}{path}");
+                    clash(self.addresses.insert((authority, path.clone()), index), "address", value);
+                }
+            }
+        }
+    }
+
+    /// All servers in configuration order.
+    #[must_use]
+    pub fn servers(&self) -> &[Arc<Server>] {
+        &self.servers
+    }
+
+    /// What happens to a request that no server matches.
+    #[must_use]
+    pub fn unmatched(&self) -> Unmatched {
+        self.unmatched
+    }
+
+    /// Whether some server is recognised by route name.
+    #[must_use]
+    pub fn needs_route(&self) -> bool {
+        !self.routes.is_empty()
+    }
+
+    /// Whether some server is recognised by cluster name.
+    #[must_use]
+    pub fn needs_cluster(&self) -> bool {
+        !self.clusters.is_empty()
+    }
+
+    /// The server behind a route name.
+    #[must_use]
+    pub fn by_route(&self, name: &str) -> Option<&Arc<Server>> {
+        self.servers.get(*self.routes.get(name)?)
+    }
+
+    /// The server behind a cluster name.
+    #[must_use]
+    pub fn by_cluster(&self, name: &str) -> Option<&Arc<Server>> {
+        self.servers.get(*self.clusters.get(name)?)
+    }
+
+    /// The server at a comparable authority and an exact path.
+    #[must_use]
+    pub fn by_address(&self, authority: &str, path: &str) -> Option<&Arc<Server>> {
+        self.servers.get(*self.addresses.get(&(authority.to_owned(), path.to_owned()))?)
+    }
+
+    /// The servers whose resource has this comparable authority; `None` when no server names it at all.
+    #[must_use]
+    pub fn on_authority(&self, authority: &str) -> Option<impl Iterator<Item = &Arc<Server>>> {
+        let indices = self.authorities.get(authority)?;
+        Some(indices.iter().filter_map(|index| self.servers.get(*index)))
+    }
+}

@@ -1,0 +1,36 @@
+//! Keys that look like a known key to a reader that ignores case.
+//!
+//! Known attack: `{"method":"tools/list","Method":"tools/call"}` is two members to us and one to an upstream whose JSON
+//! library matches names without case (Go's does, and folds `ſ` and the Kelvin sign too). Full Unicode case folding, so
+//! `ﬁ` is `fi` as well.
+
+use caseless::Caseless;
+
+#[cfg(test)]
+mod tests;
+
+/// Whether `key` is not `known` but becomes it under full Unicode case folding (`CaseFolding.txt`, status C and F).
+#[must_use]
+pub fn same_but_case(key: &str, known: &str) -> bool {
+    if key.is_ascii() && known.is_ascii() { ascii(key, known) } else { folded(key, known) }
+}
+
+/// The first of `known` that `key` is the [`same_but_case`] as; `None` also when `key` itself is among them.
+///
+/// For a key of ASCII, the usual one, that is one comparison of lengths per known key.
+#[must_use]
+pub fn case_variant_of<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    let plain = key.is_ascii();
+    let same = |known: &&str| if plain && known.is_ascii() { ascii(key, known) } else { folded(key, known) };
+    let found = known.iter().copied().find(same)?;
+    (!known.contains(&key)).then_some(found)
+}
+
+fn ascii(key: &str, known: &str) -> bool {
+    key.len() == known.len() && key.eq_ignore_ascii_case(known) && key != known
+}
+
+/// Stops at the first difference: a long key costs no more than the known one is long.
+fn folded(key: &str, known: &str) -> bool {
+    key != known && key.chars().default_case_fold().eq(known.chars().default_case_fold())
+}

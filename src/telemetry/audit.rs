@@ -1,0 +1,257 @@
+//! One audit record per decision, written as JSON lines by a thread of its own.
+//!
+//! The request path only hands a record over. The queue is bounded: when whatever reads standard output is slower than
+//! the decisions, records are dropped and counted rather than calls delayed.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::message::write;
+use crate::protocol::Method;
+use crate::refusal::frame::Tier;
+use crate::refusal::{Reason, Rung};
+
+use super::contract::AuditEvent;
+use super::counters::Counters;
+
+/// Records that may wait for the writer.
+const QUEUE: usize = 16 * 1024;
+/// Name and version of the contract, `proto/portcullis/audit/v1/audit.proto`.
+pub const SCHEMA: &str = "portcullis.audit.v1";
+
+/// How a decision ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Forwarded.
+    Allowed,
+    /// Answered in the server's place, or inside its running stream.
+    Refused,
+    /// Not ours, and let through by configuration.
+    Passed,
+    /// The other side went away, or Envoy answered by itself, before a decision.
+    Aborted,
+}
+
+impl Outcome {
+    /// The word in records, metadata and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allow",
+            Self::Refused => "refuse",
+            Self::Passed => "pass",
+            Self::Aborted => "abort",
+        }
+    }
+}
+
+/// One decision, as the exchange saw it.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The decision's id.
+    pub id: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it was refused.
+    pub reason: Option<Reason>,
+    /// Who refused.
+    pub rung: Option<Rung>,
+    /// Whether a refusal was carried out.
+    pub enforced: bool,
+    /// Name and index of the server.
+    pub server: Option<(Arc<str>, usize)>,
+    /// Email, else `issuer#subject`; empty when unknown.
+    pub principal: String,
+    /// Issuer of the token; empty when unknown.
+    pub issuer: String,
+    /// Subject of the token; empty when unknown.
+    pub subject: String,
+    /// The method as the caller wrote it, bounded; empty when none was read.
+    pub method: String,
+    /// The method when it is a listed one.
+    pub listed: Option<Method>,
+    /// What the call reached; empty when nothing of its own.
+    pub capability: String,
+    /// The status that went down; `None` where the answer was not ours to read.
+    pub wire_status: Option<u16>,
+    /// From the request's head to the verdict.
+    pub decision_time: Duration,
+    /// From the request's head to the end.
+    pub duration: Duration,
+    /// Listing entries left out.
+    pub entries_hidden: u64,
+    /// How much of a frame could be rendered.
+    pub tier: Tier,
+    /// For the operator only.
+    pub log: Option<String>,
+}
+
+impl Record {
+    /// An empty record: nothing decided.
+    #[must_use]
+    pub fn new(id: String) -> Self {
+        Self {
+            id,
+            outcome: Outcome::Aborted,
+            reason: None,
+            rung: None,
+            enforced: true,
+            server: None,
+            principal: String::new(),
+            issuer: String::new(),
+            subject: String::new(),
+            method: String::new(),
+            listed: None,
+            capability: String::new(),
+            wire_status: None,
+            decision_time: Duration::ZERO,
+            duration: Duration::ZERO,
+            entries_hidden: 0,
+            tier: Tier::Full,
+            log: None,
+        }
+    }
+
+    /// The record under its contract.
+    #[must_use]
+    pub fn event(self, at: SystemTime) -> AuditEvent {
+        let read = self.wire_status.is_some();
+        AuditEvent {
+            schema: SCHEMA.to_owned(),
+            decision_id: self.id,
+            time: rfc3339(at),
+            decision: self.outcome.as_str().to_owned(),
+            reason: self.reason.map(Reason::as_str).unwrap_or_default().to_owned(),
+            rung: self.rung.map(Rung::as_str).unwrap_or_default().to_owned(),
+            enforced: self.enforced,
+            server: self.server.map(|(name, _)| name.to_string()).unwrap_or_default(),
+            principal: self.principal,
+            issuer: self.issuer,
+            subject: self.subject,
+            method: self.method,
+            capability: self.capability,
+            wire_status: self.wire_status.map_or_else(|| "unknown".to_owned(), |status| status.to_string()),
+            decision_us: micros(self.decision_time),
+            duration_us: read.then(|| micros(self.duration)),
+            entries_hidden: self.entries_hidden,
+            detail: self.log.unwrap_or_default(),
+        }
+    }
+}
+
+/// Writes an event as one JSON line: members without a value are left out, numbers and booleans are always there.
+pub fn write_line(event: &AuditEvent, out: &mut Vec<u8>) {
+    let texts = [
+        ("schema", &event.schema),
+        ("decision_id", &event.decision_id),
+        ("time", &event.time),
+        ("decision", &event.decision),
+        ("reason", &event.reason),
+        ("rung", &event.rung),
+        ("server", &event.server),
+        ("principal", &event.principal),
+        ("issuer", &event.issuer),
+        ("subject", &event.subject),
+        ("method", &event.method),
+        ("capability", &event.capability),
+        ("wire_status", &event.wire_status),
+        ("detail", &event.detail),
+    ];
+    out.push(b'{');
+    for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+        write::string(out, name);
+        out.push(b':');
+        write::string(out, text);
+        out.push(b',');
+    }
+    let duration = event.duration_us.map(|us| format!(r#","duration_us":{us}"#)).unwrap_or_default();
+    let hidden = if event.entries_hidden == 0 { String::new() } else { format!(r#","entries_hidden":{}"#, event.entries_hidden) };
+    let rest = format!(
+        r#""enforced":{},"decision_us":{}{duration}{hidden}}}"#,
+        event.enforced, event.decision_us
+    );
+    out.extend_from_slice(rest.as_bytes());
+    out.push(b'\n');
+}
+
+/// Where records go.
+#[derive(Clone)]
+pub struct Audit {
+    queue: Option<SyncSender<(Record, SystemTime)>>,
+    counters: Arc<Counters>,
+}
+
+impl Audit {
+    /// Starts the writer. With `None` records are counted but written nowhere (`audit: {stdout: off}`).
+    ///
+    /// The returned handle ends once every [`Audit`] is dropped and the queue is written.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(
+        sink: Option<Box<dyn Write + Send>>,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<(Self, Option<std::thread::JoinHandle<()>>)> {
+        let Some(sink) = sink else { return Ok((Self { queue: None, counters }, None)) };
+        let (queue, records) = sync_channel(QUEUE);
+        let lost = Arc::clone(&counters);
+        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || run(&records, sink, &lost))?;
+        Ok((Self { queue: Some(queue), counters }, Some(writer)))
+    }
+
+    /// Hands one record over. Never blocks.
+    pub fn emit(&self, record: Record, at: SystemTime) {
+        self.counters.decided(&record);
+        let Some(queue) = &self.queue else { return };
+        match queue.try_send((record, at)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.counters.audit_dropped(),
+        }
+    }
+}
+
+/// Writes records as they come; one write for all that wait, so that a burst is not a storm of system calls.
+fn run(records: &Receiver<(Record, SystemTime)>, mut sink: Box<dyn Write + Send>, counters: &Counters) {
+    let mut lines = Vec::with_capacity(4096);
+    while let Ok((record, at)) = records.recv() {
+        let mut count = 1;
+        write_line(&record.event(at), &mut lines);
+        while lines.len() < 256 * 1024 {
+            let Ok((record, at)) = records.try_recv() else { break };
+            count += 1;
+            write_line(&record.event(at), &mut lines);
+        }
+        if sink.write_all(&lines).and_then(|()| sink.flush()).is_err() {
+            (0..count).for_each(|_| counters.audit_dropped());
+        }
+        lines.clear();
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// RFC 3339 in UTC with microseconds.
+fn rfc3339(at: SystemTime) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
+}
+
+/// Days since 1970-01-01 as a date of the Gregorian calendar, counted in eras of 400 years from March on.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let of_era = days % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}

@@ -1,0 +1,15 @@
+//! End to end: the shipped Envoy configurations on a real Envoy, the built `portcullis`, and peers that a test can make
+//! misbehave. One program, because linking it is most of what it costs.
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::needless_pass_by_value,
+    reason = "tests are written to be read, not to save an allocation"
+)]
+
+mod harness;
+mod rungs;
+mod sidecar;
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,165 @@
+//! The built `portcullis serve`.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::child::Child;
+use super::wait_for;
+
+/// A running Portcullis; ends when dropped.
+pub(crate) struct Portcullis {
+    process: Child,
+    config: PathBuf,
+    socket: PathBuf,
+    /// Standard output, line by line; it holds the audit and nothing else.
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Portcullis {
+    /// Starts `serve` on a configuration file and waits until its Unix socket takes connections.
+    pub(crate) fn start(config: &Path, socket: &Path) -> Self {
+        let lines = Arc::default();
+        let process = launch(config, &lines);
+        let mut this = Self {
+            process,
+            config: config.into(),
+            socket: socket.into(),
+            lines,
+        };
+        this.await_socket();
+        this
+    }
+
+    fn await_socket(&mut self) {
+        let up = wait_for(Duration::from_secs(10), || {
+            assert!(
+                self.process.ended().is_none(),
+                "expected portcullis to serve, it ended:\n{}",
+                self.process.tail()
+            );
+            UnixStream::connect(&self.socket).ok()
+        });
+        assert!(
+            up.is_some(),
+            "expected portcullis to listen on {} within 10 s:\n{}",
+            self.socket.display(),
+            self.process.tail()
+        );
+    }
+
+    /// Kills it, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it anew on the same configuration; its audit goes on in the same list.
+    pub(crate) fn restart(&mut self) {
+        self.process.kill();
+        self.process = launch(&self.config, &self.lines);
+        self.await_socket();
+    }
+
+    /// Freezes it.
+    pub(crate) fn stop(&self) {
+        self.process.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn go_on(&self) {
+        self.process.signal(Signal::SIGCONT);
+    }
+
+    /// Sends it any signal, `SIGHUP` to reload say.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// Its log (standard error) so far.
+    pub(crate) fn log(&self) -> String {
+        self.process.tail()
+    }
+
+    /// The audit so far, once it holds `count` records; more than that, or a line that is not JSON, fails the test.
+    pub(crate) fn audit(&self, count: usize) -> Vec<Value> {
+        let read = || {
+            let lines = self.lines.lock().expect("the reader did not panic").clone();
+            (lines.len() >= count).then_some(lines)
+        };
+        let lines = wait_for(Duration::from_secs(5), read).unwrap_or_else(|| {
+            panic!(
+                "expected {count} audit records within 5 s, got {:?}\n{}",
+                self.lines.lock().expect("no panic"),
+                self.process.tail()
+            )
+        });
+        assert_eq!(
+            lines.len(),
+            count,
+            "expected {count} audit records, got {lines:#?}"
+        );
+        let parse = |line: &String| {
+            serde_json::from_str(line).unwrap_or_else(|fault| {
+                panic!("expected JSON on standard output, got {fault}: {line}")
+            })
+        };
+        lines.iter().map(parse).collect()
+    }
+}
+
+impl Portcullis {
+    /// How many audit records there are by now.
+    pub(crate) fn audited(&self) -> usize {
+        self.lines.lock().expect("the reader did not panic").len()
+    }
+
+    /// The first audit record from number `since` on that has this reason, once it is there.
+    pub(crate) fn audit_of(&self, reason: &str, since: usize) -> Value {
+        let find = || {
+            let lines = self.lines.lock().expect("the reader did not panic").clone();
+            let records = lines
+                .iter()
+                .skip(since)
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            records
+                .into_iter()
+                .find(|record| record["reason"] == reason)
+        };
+        wait_for(Duration::from_secs(5), find).unwrap_or_else(|| {
+            panic!(
+                "expected an audit record with reason {reason}, got {:#?}\n{}",
+                self.lines.lock().expect("no panic"),
+                self.process.tail()
+            )
+        })
+    }
+}
+
+fn launch(config: &Path, lines: &Arc<Mutex<Vec<String>>>) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command
+        .arg("serve")
+        .arg("--config")
+        .arg(config)
+        .stdout(Stdio::piped());
+    let mut process = Child::spawn(
+        "portcullis",
+        &mut command,
+        config.with_extension("log"),
+        Vec::new(),
+    );
+    let output = process.inner.stdout.take().expect("its output is piped");
+    let lines = lines.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            lines.lock().expect("no holder panics").push(line);
+        }
+    });
+    process
+}

@@ -1,0 +1,141 @@
+//! All four parts, wired as they are in production.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::envoy::EDGE;
+use super::fixture::{self, Ports};
+use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, free_port, substitute};
+
+/// Envoy at the edge, Portcullis, an upstream and an identity provider. Dropped in this order.
+pub(crate) struct Stack {
+    pub(crate) envoy: Envoy,
+    pub(crate) portcullis: Portcullis,
+    pub(crate) upstream: Upstream,
+    pub(crate) idp: Idp,
+    pub(crate) dir: TempDir,
+}
+
+impl Stack {
+    /// The default configuration on the shipped edge configuration.
+    pub(crate) fn start() -> Self {
+        Self::with(&[], &[])
+    }
+
+    /// As [`Self::start`], with substitutions in portcullis.yaml ([`fixture::configuration`]) and in edge.yaml.
+    pub(crate) fn with(config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (idp, upstream) = (Idp::start(), Upstream::start());
+        fixture::write_files(dir.path());
+        let ports = Ports {
+            idp: idp.port,
+            upstream: upstream.port,
+            admin: free_port(),
+        };
+        let config = dir.path().join("portcullis.yaml");
+        fs::write(
+            &config,
+            substitute(&fixture::configuration(dir.path(), &ports), config_edits),
+        )
+        .expect("portcullis.yaml");
+        let socket = dir.path().join("ext_proc.sock");
+        let portcullis = Portcullis::start(&config, &socket);
+        let envoy = Envoy::start(
+            &substitute(EDGE, envoy_edits),
+            &edge_edits(&socket, upstream.port)
+                .each_ref()
+                .map(|(from, to)| (*from, to.as_str())),
+        );
+        Self {
+            envoy,
+            portcullis,
+            upstream,
+            idp,
+            dir,
+        }
+    }
+
+    /// A token of the reader, `ana@acme.com`.
+    pub(crate) fn reader(&self) -> String {
+        self.idp.token(&json!({}))
+    }
+
+    /// A token of the editor, `bo@acme.com`, who also has the scope `cases:write`.
+    pub(crate) fn editor(&self) -> String {
+        self.idp.token(&json!({"sub": "bo", "email": "bo@acme.com", "groups": ["case-editors"], "scope": "mcp cases:write"}))
+    }
+
+    /// The POST that carries `message`, as the reader.
+    pub(crate) fn request(&self, message: &Value) -> Request {
+        fixture::post(message).bearer(&self.reader())
+    }
+
+    /// Sends a request over HTTP/1.1.
+    pub(crate) fn send(&self, request: &Request) -> Reply {
+        request.send(self.envoy.port)
+    }
+
+    /// Sends a request that must be refused for `reason`: the audit says so, with the status that went out, and the upstream
+    /// saw nothing of it.
+    #[track_caller]
+    pub(crate) fn refuses(&self, request: &Request, reason: &str) -> Reply {
+        self.refused_by(reason, 0, || self.send(request))
+    }
+
+    /// Sends a request whose answer must be refused for `reason`, after the upstream saw it once.
+    #[track_caller]
+    pub(crate) fn refuses_answer(&self, request: &Request, reason: &str) -> Reply {
+        self.refused_by(reason, 1, || self.send(request))
+    }
+
+    #[track_caller]
+    pub(crate) fn refused_by(
+        &self,
+        reason: &str,
+        reached: usize,
+        send: impl FnOnce() -> Reply,
+    ) -> Reply {
+        let (count, audited) = (self.upstream.count(), self.portcullis.audited());
+        let reply = send();
+        assert_eq!(
+            self.upstream.count() - count,
+            reached,
+            "requests that reached the upstream; {reply}"
+        );
+        let record = self.portcullis.audit_of(reason, audited);
+        assert_eq!(record["wire_status"], reply.status, "{record}");
+        reply
+    }
+
+    /// Sends a request that must be allowed: the upstream saw it once.
+    #[track_caller]
+    pub(crate) fn allows(&self, request: &Request) -> Reply {
+        let count = self.upstream.count();
+        let reply = self.send(request);
+        assert_eq!(
+            (reply.status, self.upstream.count() - count),
+            (200, 1),
+            "{reply}"
+        );
+        reply
+    }
+
+    /// Sends `message` as the reader.
+    pub(crate) fn post(&self, message: &Value) -> Reply {
+        self.send(&self.request(message))
+    }
+}
+
+/// The places in edge.yaml that a stack fills in.
+pub(crate) fn edge_edits(socket: &Path, upstream: u16) -> [(&'static str, String); 2] {
+    [
+        (
+            "/run/portcullis/ext_proc.sock",
+            socket.display().to_string(),
+        ),
+        ("port_value: 8000", format!("port_value: {upstream}")),
+    ]
+}
