@@ -36,7 +36,12 @@ pub struct ServeArgs {
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     log::start();
     let keys = KeyStores::new();
-    let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);
+    let Loaded {
+        serving,
+        faults,
+        warnings,
+        ..
+    } = config::load(&args.config, &keys);
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
@@ -44,7 +49,10 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         for fault in &faults {
             eprintln!("{fault}");
         }
-        anyhow::bail!("{} faults in the configuration; nothing is served", faults.len());
+        anyhow::bail!(
+            "{} faults in the configuration; nothing is served",
+            faults.len()
+        );
     };
     let mut builder = if serving.worker_threads > 1 {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -53,7 +61,10 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     } else {
         tokio::runtime::Builder::new_current_thread()
     };
-    let runtime = builder.enable_all().build().context("cannot start the runtime")?;
+    let runtime = builder
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
     let served = runtime.block_on(serve(serving));
     // Streams that are still open are cut: Envoy refuses or ends what they belong to.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -61,16 +72,37 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(serving: Serving) -> anyhow::Result<()> {
-    let Serving { address, tls, snapshot, max_streams, audit, .. } = serving;
+    let Serving {
+        address,
+        tls,
+        snapshot,
+        max_streams,
+        audit,
+        ..
+    } = serving;
     let snapshot = Arc::new(snapshot);
     let servers = snapshot.servers();
-    let counters = Arc::new(Counters::new(servers.iter().map(|server| Arc::clone(&server.name)).collect()));
-    let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
-    let sink: Option<Box<dyn std::io::Write + Send>> = audit.then(|| Box::new(std::io::stdout()) as _);
-    let (audit, writer) = Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
+    let counters = Arc::new(Counters::new(
+        servers
+            .iter()
+            .map(|server| Arc::clone(&server.name))
+            .collect(),
+    ));
+    let largest = servers
+        .iter()
+        .map(|server| server.limits.request)
+        .max()
+        .unwrap_or(0);
+    let sink: Option<Box<dyn std::io::Write + Send>> =
+        audit.then(|| Box::new(std::io::stdout()) as _);
+    let (audit, writer) =
+        Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
     follow_secrets(servers);
-    let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
+    let listener = Listener::bind(&address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))?;
+    let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams)
+        .context("no random bytes")?;
     tracing::info!(%address, "serving");
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let shutdown = async move {
@@ -90,7 +122,9 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
     }
     if let Some(writer) = writer {
         // Every audit handle is gone once serving has ended, so the writer ends with its queue.
-        tokio::task::spawn_blocking(move || writer.join()).await.ok();
+        tokio::task::spawn_blocking(move || writer.join())
+            .await
+            .ok();
     }
     for sample in counters.samples() {
         tracing::info!(name = sample.name, labels = ?sample.labels, value = sample.value, "counter");
@@ -104,14 +138,17 @@ fn follow_secrets(servers: &[Arc<Server>]) {
         if let Some(following) = server.credential.watch() {
             tokio::spawn(following);
         }
-        if let Some(secret) = server.authenticator.secret() {
-            tokio::spawn(secret.clone().watch(|_| true));
+        if let Some(following) = server.authenticator.watch() {
+            tokio::spawn(following);
         }
     }
 }
 
 async fn terminated() {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut term), Ok(mut int)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
         return std::future::pending().await;
     };
     tokio::select! {

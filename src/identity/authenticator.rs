@@ -133,11 +133,11 @@ impl Authenticator {
     /// The future that follows the file of our own client secret for as long as the authenticator lives; `None` when
     /// there is nothing to follow.
     #[must_use]
-    pub fn watch(self: &Arc<Self>) -> Option<impl Future<Output = ()> + Send + 'static> {
-        let Kind::Introspection(introspection, _) = &self.kind else { return None };
-        let secret = Some(introspection.secret()).filter(|secret| secret.is_watchable())?.clone();
-        let alive = Arc::downgrade(self);
-        Some(secret.watch(move |_| alive.strong_count() > 0))
+    pub fn watch(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        match &self.kind {
+            Kind::Introspection(introspection, _) => introspection.watch(),
+            _ => None,
+        }
     }
 
     /// What the caller's identity hangs on: the token, the claims or the certificate's URI.

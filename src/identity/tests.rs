@@ -283,7 +283,6 @@ async fn an_introspection_endpoint_without_a_usable_answer_is_unverifiable() {
 async fn introspection_takes_a_rotated_client_secret() {
     let world = World::new();
     let (server, authenticator) = introspecting(&world).await;
-    let authenticator = Arc::new(authenticator);
     let watch = tokio::spawn(authenticator.watch().unwrap());
     world.file("secret", "new");
     let mut tries = 0;
@@ -297,7 +296,7 @@ async fn introspection_takes_a_rotated_client_secret() {
     }
     drop(authenticator);
     watch.await.unwrap();
-    assert!(Arc::new(world.jwt(&[&Signer::ec("a")])).watch().is_none());
+    assert!(world.jwt(&[&Signer::ec("a")]).watch().is_none());
 }
 
 #[tokio::test]
