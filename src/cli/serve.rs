@@ -104,8 +104,8 @@ fn follow_secrets(servers: &[Arc<Server>]) {
         if let Some(following) = server.credential.watch() {
             tokio::spawn(following);
         }
-        if let Some(secret) = server.authenticator.secret() {
-            tokio::spawn(secret.clone().watch(|_| true));
+        if let Some(following) = server.authenticator.watch() {
+            tokio::spawn(following);
         }
     }
 }
