@@ -90,11 +90,11 @@ fn frame_events(bencher: Bencher<'_, '_>) {
     sse::event(&mut stream, &listing(200));
     bencher.counter(BytesCount::new(stream.len())).bench_local(|| {
         let mut framer = sse::Framer::new(1 << 20);
-        let mut frames = 0;
+        let mut count = 0;
         for chunk in stream.chunks(4096) {
             framer.push(chunk);
-            frames += framer.by_ref().count();
+            count += framer.by_ref().count();
         }
-        frames
+        count
     });
 }

@@ -127,13 +127,36 @@ impl std::fmt::Debug for Value<'_> {
 impl Tape {
     /// The decoded text of a string node of `text`.
     pub(super) fn string<'a>(&'a self, text: &'a str, node: &Node) -> &'a str {
-        let Some(index) = (node.extra as usize).checked_sub(1) else {
-            let inside = (node.start as usize).saturating_add(1)..(node.end as usize).saturating_sub(1);
-            return text.get(inside).unwrap_or_default();
-        };
-        let start = index.checked_sub(1).and_then(|before| self.unescaped_ends.get(before)).map_or(0, |end| *end as usize);
-        let end = self.unescaped_ends.get(index).map_or(0, |end| *end as usize);
-        self.unescaped.get(start..end).unwrap_or_default()
+        match self.unescaped_string(node) {
+            Some(unescaped) => unescaped,
+            None => text.get(node.inside()).unwrap_or_default(),
+        }
+    }
+
+    /// The bytes of [`Tape::string`], without the cost of looking for character boundaries.
+    #[inline]
+    pub(super) fn string_bytes<'a>(&'a self, text: &'a str, node: &Node) -> &'a [u8] {
+        match self.unescaped_string(node) {
+            Some(unescaped) => unescaped.as_bytes(),
+            None => text.as_bytes().get(node.inside()).unwrap_or_default(),
+        }
+    }
+
+    /// `None` for a string without escapes, which stands in the text as it is.
+    #[inline]
+    fn unescaped_string(&self, node: &Node) -> Option<&str> {
+        let index = (node.extra as usize).checked_sub(1)?;
+        let end_of = |index: usize| self.unescaped_ends.get(index).map_or(0, |end| *end as usize);
+        let range = index.checked_sub(1).map_or(0, end_of)..end_of(index);
+        Some(self.unescaped.get(range).unwrap_or_default())
+    }
+}
+
+impl Node {
+    /// Between the quotes.
+    #[inline]
+    fn inside(&self) -> Range<usize> {
+        (self.start as usize).saturating_add(1)..(self.end as usize).saturating_sub(1)
     }
 }
 
