@@ -36,7 +36,7 @@ pub(super) fn tape(text: &str, limits: Limits) -> Step<Tape> {
     if u32::try_from(text.len()).is_err() {
         return Err(Fault { kind: FaultKind::TooMany, at: 0 });
     }
-    // One node for eight bytes is more than calls and listings have; more of them grow the vector, fewer waste little.
+    // One node for eight bytes is enough for listings; denser texts grow the vector.
     let nodes = Vec::with_capacity((text.len() / 8).saturating_add(8).min(limits.nodes));
     let tape = Tape { nodes, unescaped: String::new(), unescaped_ends: Vec::new() };
     let mut reader = Reader { text, limits, at: 0, tape, stack: SmallVec::new(), keys: Vec::new() };
