@@ -180,7 +180,7 @@ impl Stage {
             &[
                 (SHIPPED_SOCKET, socket.clone()),
                 ("127.0.0.1:9003", loopback(ports.admin)),
-                ("127.0.0.1:20001", loopback(ports.envoy)),
+                ("127.0.0.1:8080", loopback(ports.envoy)),
                 ("127.0.0.1:9100", loopback(ports.identity_provider)),
                 ("127.0.0.1:9000", loopback(ports.upstream)),
             ],
@@ -190,9 +190,9 @@ impl Stage {
             "envoy.yaml",
             &[
                 (SHIPPED_SOCKET, socket),
-                ("port_value: 20001", format!("port_value: {}", ports.envoy)),
+                ("port_value: 8080", format!("port_value: {}", ports.envoy)),
                 ("port_value: 9901", format!("port_value: {}", ports.envoy_admin)),
-                ("port_value: 9000", format!("port_value: {}", ports.upstream)),
+                ("port_value: 8000", format!("port_value: {}", ports.upstream)),
             ],
         )
     }
