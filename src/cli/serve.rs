@@ -76,7 +76,7 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
     let shutdown = async move {
         terminated().await;
         tracing::info!("stopping: open exchanges may finish");
-        drop(stop.send(()));
+        let _ = stop.send(());
     };
     let serving = listen::serve(listener, tls, service, largest, shutdown);
     let overdue = async {

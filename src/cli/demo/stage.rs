@@ -27,7 +27,6 @@ const SHIPPED_SOCKET: &str = "/run/portcullis/ext_proc.sock";
 pub(super) struct Ports {
     pub(super) envoy: u16,
     pub(super) envoy_admin: u16,
-    pub(super) admin: u16,
     pub(super) upstream: u16,
     pub(super) identity_provider: u16,
 }
@@ -46,11 +45,10 @@ impl Stage {
     pub(super) fn new() -> anyhow::Result<Self> {
         let folder = Folder::new()?;
         // All are held until the last is chosen, so that they differ.
-        let [envoy, envoy_admin, admin, upstream, idp] = [free()?, free()?, free()?, free()?, free()?];
+        let [envoy, envoy_admin, upstream, idp] = [free()?, free()?, free()?, free()?];
         let ports = Ports {
             envoy: envoy.1,
             envoy_admin: envoy_admin.1,
-            admin: admin.1,
             upstream: upstream.1,
             identity_provider: idp.1,
         };
@@ -179,10 +177,9 @@ impl Stage {
             "portcullis.yaml",
             &[
                 (SHIPPED_SOCKET, socket.clone()),
-                ("127.0.0.1:9003", loopback(ports.admin)),
                 ("127.0.0.1:8080", loopback(ports.envoy)),
                 ("127.0.0.1:9100", loopback(ports.identity_provider)),
-                ("127.0.0.1:9000", loopback(ports.upstream)),
+                ("127.0.0.1:8000", loopback(ports.upstream)),
             ],
         )?;
         self.write_substituted(
