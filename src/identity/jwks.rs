@@ -54,6 +54,16 @@ pub(super) enum Source {
     File(PathBuf),
 }
 
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Url(url) => write!(f, "{url}"),
+            Self::Discovery(issuer) => write!(f, "discovery of {issuer}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 /// A source and the names of the algorithms that are accepted from it.
 type StoreKey = (Source, Vec<&'static str>);
 
@@ -243,14 +253,14 @@ impl KeyStore {
                 let same = before.is_some_and(|before| before.body == body);
                 let generation = self.generation().wrapping_add(u64::from(!same));
                 if !same {
-                    tracing::info!(source = ?self.source, keys_left_out = ?left_out, "key set taken");
+                    tracing::info!(source = %self.source, keys_left_out = ?left_out, "key set taken");
                 }
                 state.current = Some(Arc::new(Current { keys, generation, body, fetched_at: now, ttl }));
                 self.generation.store(generation, Ordering::Release);
                 None
             }
             Err(fault) => {
-                tracing::warn!(source = ?self.source, %fault, "key set cannot be had");
+                tracing::warn!(source = %self.source, %fault, "key set cannot be had");
                 Some(fault.into())
             }
         };

@@ -16,7 +16,7 @@ use super::process::Process;
 use super::watch::Watch;
 
 /// The files of the demo below the repository's root, copied to the stage as they are.
-const FILES: [&str; 4] = ["policy.yaml", "upstream-token", "records/cases.yaml", "records/cases.json"];
+const FILES: [&str; 3] = ["policy.yaml", "upstream-token", "records/cases.json"];
 const EXAMPLE: &str = "examples/demo";
 const EDGE: &str = "deploy/envoy/edge.yaml";
 /// The socket that both shipped configurations name.
@@ -46,12 +46,8 @@ impl Stage {
         let folder = Folder::new()?;
         // All are held until the last is chosen, so that they differ.
         let [envoy, envoy_admin, upstream, idp] = [free()?, free()?, free()?, free()?];
-        let ports = Ports {
-            envoy: envoy.1,
-            envoy_admin: envoy_admin.1,
-            upstream: upstream.1,
-            identity_provider: idp.1,
-        };
+        let ports =
+            Ports { envoy: envoy.1, envoy_admin: envoy_admin.1, upstream: upstream.1, identity_provider: idp.1 };
         let watch = Watch::new(ports.upstream, folder.path.join("upstream.log"));
         Ok(Self { folder, ports, reserved: Some(idp.0), watch, processes: Vec::new() })
     }
@@ -181,6 +177,11 @@ impl Stage {
                 ("127.0.0.1:9100", loopback(ports.identity_provider)),
                 ("127.0.0.1:8000", loopback(ports.upstream)),
             ],
+        )?;
+        self.write_substituted(
+            &shipped(EXAMPLE, "records/cases.yaml")?,
+            "records/cases.yaml",
+            &[("127.0.0.1:8000", loopback(ports.upstream))],
         )?;
         self.write_substituted(
             &shipped("", EDGE)?,
