@@ -82,11 +82,7 @@ pub fn run(args: DemoArgs) -> anyhow::Result<()> {
 
 /// Everything from an empty stage to the end of the demo.
 async fn play(args: DemoArgs, stage: &mut Stage, told: &Cell<bool>) -> anyhow::Result<()> {
-    let DemoArgs {
-        once,
-        envoy,
-        python,
-    } = args;
+    let DemoArgs { once, envoy, python } = args;
     let stdout = std::io::stdout();
     let mut narrator = Narrator::new(stdout.lock(), stdout.is_terminal());
     let idp = stage.set(&python, &envoy, &mut narrator).await?;
@@ -107,30 +103,12 @@ fn invite<W: Write>(cast: &Cast, stage: &Stage, narrator: &mut Narrator<W>) -> a
     narrator.heading("Now you")?;
     narrator.plain("Everything keeps running until Ctrl-C:")?;
     for (what, address) in [
-        (
-            "Envoy (call this)",
-            format!("http://127.0.0.1:{}/mcp", ports.envoy),
-        ),
-        (
-            "Envoy's admin page",
-            format!("http://127.0.0.1:{}/", ports.envoy_admin),
-        ),
-        (
-            "Portcullis' admin listener",
-            format!("http://127.0.0.1:{}/", ports.admin),
-        ),
-        (
-            "upstream MCP server",
-            format!("http://127.0.0.1:{}/mcp", ports.upstream),
-        ),
-        (
-            "identity provider's keys",
-            format!("http://127.0.0.1:{}/jwks.json", ports.identity_provider),
-        ),
-        (
-            "configuration and logs",
-            stage.folder().display().to_string(),
-        ),
+        ("Envoy (call this)", format!("http://127.0.0.1:{}/mcp", ports.envoy)),
+        ("Envoy's admin page", format!("http://127.0.0.1:{}/", ports.envoy_admin)),
+        ("Portcullis' admin listener", format!("http://127.0.0.1:{}/", ports.admin)),
+        ("upstream MCP server", format!("http://127.0.0.1:{}/mcp", ports.upstream)),
+        ("identity provider's keys", format!("http://127.0.0.1:{}/jwks.json", ports.identity_provider)),
+        ("configuration and logs", stage.folder().display().to_string()),
     ] {
         narrator.plain(&format!("  {what:<28}{address}"))?;
     }

@@ -12,6 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use portcullis::config::{self, Loaded, Serving};
 use portcullis::extproc::listen::{self, Listener};
 use portcullis::extproc::service::Service;
+use portcullis::identity::KeyStores;
+use portcullis::ladder::Server;
 use portcullis::telemetry::audit::Audit;
 use portcullis::telemetry::counters::Counters;
 use portcullis::telemetry::log;
@@ -33,17 +35,17 @@ pub struct ServeArgs {
 /// The address cannot be bound, or the transport fails.
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     log::start();
-    let Loaded { compiled, faults, warnings, .. } = config::load(&args.config);
+    let keys = KeyStores::new();
+    let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    let Some(compiled) = compiled else {
+    let Some(serving) = serving else {
         for fault in &faults {
             eprintln!("{fault}");
         }
         anyhow::bail!("{} faults in the configuration; nothing is served", faults.len());
     };
-    let serving = compiled.into_serving();
     let mut builder = if serving.worker_threads > 1 {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(serving.worker_threads);
@@ -59,16 +61,14 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(serving: Serving) -> anyhow::Result<()> {
-    let Serving { address, tls, snapshot, secrets, max_streams, audit, .. } = serving;
+    let Serving { address, tls, snapshot, max_streams, audit, .. } = serving;
     let snapshot = Arc::new(snapshot);
     let servers = snapshot.servers();
     let counters = Arc::new(Counters::new(servers.iter().map(|server| Arc::clone(&server.name)).collect()));
     let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
     let sink: Option<Box<dyn std::io::Write + Send>> = audit.then(|| Box::new(std::io::stdout()) as _);
     let (audit, writer) = Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
-    for secret in secrets {
-        tokio::spawn(secret.watch());
-    }
+    follow_secrets(servers);
     let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
     let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
     tracing::info!(%address, "serving");
@@ -96,6 +96,18 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
         tracing::info!(name = sample.name, labels = ?sample.labels, value = sample.value, "counter");
     }
     Ok(())
+}
+
+/// Follows every secret that is a file, so that a rotation needs no restart.
+fn follow_secrets(servers: &[Arc<Server>]) {
+    for server in servers {
+        if let Some(following) = server.credential.watch() {
+            tokio::spawn(following);
+        }
+        if let Some(secret) = server.authenticator.secret() {
+            tokio::spawn(secret.clone().watch(|_| true));
+        }
+    }
 }
 
 async fn terminated() {

@@ -31,7 +31,10 @@ pub(crate) type Unavailable = fn(path: &str, text: Option<&str>) -> Option<&'sta
 /// Reads a `T` out of `root`, leaving in `root` exactly what the result was made of.
 ///
 /// Returns `None` when the root itself cannot be read once everything that is wrong is taken out.
-pub(crate) fn load<T: DeserializeOwned + JsonSchema>(root: &mut Node, unavailable: Unavailable) -> (Option<T>, Vec<PlacedFault>) {
+pub(crate) fn load<T: DeserializeOwned + JsonSchema>(
+    root: &mut Node,
+    unavailable: Unavailable,
+) -> (Option<T>, Vec<PlacedFault>) {
     let mut faults = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let fault = match T::deserialize(Reader { node: root }) {

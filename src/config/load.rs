@@ -73,7 +73,11 @@ struct Context<'a> {
 
 fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Report) -> Option<Serving> {
     if configuration.servers.is_empty() && report.is_clean() {
-        report.fault(context.path, context.root.locate(&["servers".into()]), "expected at least one server, found none; add one");
+        report.fault(
+            context.path,
+            context.root.locate(&["servers".into()]),
+            "expected at least one server, found none; add one",
+        );
     }
     let listener = listen::compile(configuration, context, report);
     overlaps(configuration, context, report);
@@ -97,7 +101,11 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
             let told = !report.is_clean();
             for overlap in overlaps.iter().filter(|_| !told) {
                 let node = context.root.locate(&["servers".into(), overlap.second.into(), "match".into()]);
-                report.fault(context.path, node, &format!("expected each request to belong to one server, but {overlap}"));
+                report.fault(
+                    context.path,
+                    node,
+                    &format!("expected each request to belong to one server, but {overlap}"),
+                );
             }
             return None;
         }
@@ -121,13 +129,18 @@ fn overlaps(configuration: &Configuration, context: &Context<'_>, report: &mut R
     for (index, server) in configuration.servers.iter().enumerate() {
         let at = |key: &str| context.root.locate(&["servers".into(), index.into(), key.into()]);
         if let Some(first) = names.insert(&server.name, index) {
-            let message =
-                format!("expected a name of its own, found `{}`, which servers[{first}] has too; rename one", server.name);
+            let message = format!(
+                "expected a name of its own, found `{}`, which servers[{first}] has too; rename one",
+                server.name
+            );
             report.fault(context.path, at("name"), &message);
         }
-        let scheme = server.resource.as_deref().and_then(|url| url.split_once("://")).map_or("https", |(scheme, _)| scheme);
+        let scheme =
+            server.resource.as_deref().and_then(|url| url.split_once("://")).map_or("https", |(scheme, _)| scheme);
         for (kind, value) in server.matcher.iter().flat_map(|matcher| matcher.keys(scheme)) {
-            let Some(first) = matched.insert((kind, value.clone()), index).filter(|first| *first != index) else { continue };
+            let Some(first) = matched.insert((kind, value.clone()), index).filter(|first| *first != index) else {
+                continue;
+            };
             let message = format!(
                 "expected each request to belong to one server, found the {kind} `{value}` in servers[{first}] too; remove \
                  it from one of the two"

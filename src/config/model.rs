@@ -23,7 +23,9 @@ pub use server::{
     AuthorizationServer, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Screen, Server,
     StepUp, Timeouts, Upstream,
 };
-pub use values::{ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
+pub use values::{
+    ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus,
+};
 
 /// The configuration of Portcullis: `portcullis.yaml`.
 #[derive(Debug, Deserialize, JsonSchema)]

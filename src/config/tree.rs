@@ -150,9 +150,10 @@ impl Node {
         match &self.content {
             Content::Scalar { .. } => None,
             Content::Sequence(items) => items.iter().find_map(|item| item.key_of(id)),
-            Content::Mapping(mapping) => mapping.entries.iter().find_map(|entry| {
-                if entry.node.id == id { Some(entry.place) } else { entry.node.key_of(id) }
-            }),
+            Content::Mapping(mapping) => mapping
+                .entries
+                .iter()
+                .find_map(|entry| if entry.node.id == id { Some(entry.place) } else { entry.node.key_of(id) }),
         }
     }
 

@@ -15,9 +15,6 @@ mod request;
 mod response;
 mod streaming;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,7 +25,7 @@ use crate::refusal::{Addressee, Denials, Reason, Refusal, Rung, render};
 use crate::telemetry::audit::{Outcome, Record};
 
 pub use facts::{Facts, Verdict};
-pub use reply::{Immediate, Reply, Replies};
+pub use reply::{Immediate, Replies, Reply};
 
 /// What Envoy says, or what the front door found out.
 #[derive(Debug)]
@@ -144,7 +141,13 @@ impl Exchange {
     /// A new exchange, judged by this snapshot from beginning to end. `decision` is its id.
     #[must_use]
     pub fn new(snapshot: Arc<Snapshot>, decision: String, now: Now) -> Self {
-        Self { snapshot, state: State::Fresh, deadline: None, facts: Facts::new(decision, now.instant), committed: false }
+        Self {
+            snapshot,
+            state: State::Fresh,
+            deadline: None,
+            facts: Facts::new(decision, now.instant),
+            committed: false,
+        }
     }
 
     /// When [`Event::Deadline`] is due.
@@ -207,7 +210,9 @@ impl Exchange {
             }
             (State::Streaming(stream), Event::ResponseTrailers) => self.stream_end(stream, true, now),
             (State::Streaming(stream), Event::Deadline) => self.stream_deadline(stream, now),
-            (State::Echoing, Event::ResponseBody { bytes, ends }) => self.echo(Reply::ResponseBody { bytes, ends }, ends, now),
+            (State::Echoing, Event::ResponseBody { bytes, ends }) => {
+                self.echo(Reply::ResponseBody { bytes, ends }, ends, now)
+            }
             (State::Echoing, Event::ResponseTrailers) => self.echo(Reply::ResponseTrailers, true, now),
             (State::Drained, Event::ResponseBody { .. } | Event::ResponseTrailers | Event::Deadline) => {
                 self.state = State::Drained;

@@ -79,12 +79,7 @@ impl Exchange {
     }
 
     /// Rungs 6 to 8, once the identity is known.
-    pub(super) fn identified(
-        &mut self,
-        pending: Pending,
-        found: Result<Arc<Caller>, IdentityFault>,
-        now: Now,
-    ) -> Step {
+    pub(super) fn identified(&mut self, pending: Pending, found: Result<Arc<Caller>, IdentityFault>, now: Now) -> Step {
         let Pending { server, head } = pending;
         let caller = match found {
             Ok(caller) => caller,

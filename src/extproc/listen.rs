@@ -31,6 +31,15 @@ pub enum Address {
     Tcp(SocketAddr),
 }
 
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => write!(f, "{address}"),
+        }
+    }
+}
+
 /// Certificates of a TCP listener; clients must show one of `client_ca`'s.
 #[derive(Clone)]
 pub struct Tls {
@@ -127,8 +136,7 @@ fn router(tls: Option<Tls>, service: Service, largest_request: usize) -> Result<
     }
     // Envoy's own limit may be above our cap; what lies between must still be decoded, so that our 413 answers it.
     let decode = largest_request.saturating_mul(2).max(8 << 20).saturating_add(64 << 10);
-    let service = ExternalProcessorServer::new(service)
-        .max_decoding_message_size(decode)
-        .max_encoding_message_size(usize::MAX);
+    let service =
+        ExternalProcessorServer::new(service).max_decoding_message_size(decode).max_encoding_message_size(usize::MAX);
     Ok(server.add_service(service))
 }

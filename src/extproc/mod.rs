@@ -7,6 +7,3 @@ pub mod listen;
 mod reply;
 mod request;
 pub mod service;
-
-#[cfg(test)]
-mod tests;

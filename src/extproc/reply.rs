@@ -27,7 +27,9 @@ pub(super) fn message(reply: Reply) -> ProcessingResponse {
         Reply::RequestBody { edits, verdict } => {
             (Response::RequestBody(BodyResponse { response: common(edits) }), Some(verdict))
         }
-        Reply::ResponseHeaders { edits } => (Response::ResponseHeaders(HeadersResponse { response: common(edits) }), None),
+        Reply::ResponseHeaders { edits } => {
+            (Response::ResponseHeaders(HeadersResponse { response: common(edits) }), None)
+        }
         Reply::ResponseBody { bytes, ends } => (Response::ResponseBody(streamed(bytes, ends)), None),
         Reply::ResponseTrailers => (Response::ResponseTrailers(TrailersResponse::default()), None),
         Reply::Immediate(immediate) => {

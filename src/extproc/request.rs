@@ -37,7 +37,9 @@ pub(super) fn event(message: ProcessingRequest) -> Event {
         }
         Some(Request::ResponseBody(body)) => Event::ResponseBody { bytes: body.body, ends: body.end_of_stream },
         Some(Request::ResponseTrailers(_)) => Event::ResponseTrailers,
-        Some(Request::RequestTrailers(_)) => Event::Fault("Envoy sent request trailers: set request_trailer_mode: SKIP"),
+        Some(Request::RequestTrailers(_)) => {
+            Event::Fault("Envoy sent request trailers: set request_trailer_mode: SKIP")
+        }
         _ => Event::Fault("Envoy sent a message of a kind that is not known here"),
     }
 }

@@ -35,7 +35,7 @@ struct Shared {
     audit: Audit,
     counters: Arc<Counters>,
     /// Streams that may be open at once.
-    most: u64,
+    most: usize,
     /// Decision ids: random per process, then counted.
     id_prefix: String,
     id_next: AtomicU64,
@@ -46,13 +46,9 @@ impl Service {
     ///
     /// # Errors
     /// The system has no random bytes for the decision ids' prefix.
-    pub fn new(
-        snapshot: Arc<Snapshot>,
-        audit: Audit,
-        counters: Arc<Counters>,
-        most: u64,
-    ) -> Result<Self, getrandom::Error> {
-        let id_prefix = format!("{:012x}", getrandom::u64()? >> 16);
+    pub fn new(snapshot: Arc<Snapshot>, audit: Audit, counters: Arc<Counters>, most: usize) -> std::io::Result<Self> {
+        let random = getrandom::u64().map_err(std::io::Error::other)?;
+        let id_prefix = format!("{:012x}", random >> 16);
         let id_next = AtomicU64::new(0);
         let snapshot = ArcSwap::new(snapshot);
         Ok(Self { shared: Arc::new(Shared { snapshot, audit, counters, most, id_prefix, id_next }) })

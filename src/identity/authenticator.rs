@@ -135,7 +135,9 @@ impl Authenticator {
     #[must_use]
     pub fn secret(&self) -> Option<&Secret> {
         match &self.kind {
-            Kind::Introspection(introspection, _) => Some(introspection.secret()).filter(|secret| secret.is_watchable()),
+            Kind::Introspection(introspection, _) => {
+                Some(introspection.secret()).filter(|secret| secret.is_watchable())
+            }
             _ => None,
         }
     }
@@ -190,7 +192,10 @@ impl Judge {
 
     fn peer(&self, id: SpiffeId<'_>, scopes: &ScopeSet) -> Result<Caller, IdentityFault> {
         let issuer = format!("spiffe://{}", id.trust_domain);
-        let unreadable = |detail: String| IdentityFault::Unidentified { public: "the caller cannot be named", detail: detail.into() };
+        let unreadable = |detail: String| IdentityFault::Unidentified {
+            public: "the caller cannot be named",
+            detail: detail.into(),
+        };
         let claims = made_claims(&issuer, id.id, None).map_err(unreadable)?;
         Ok(self.known(claims, scopes.clone(), None))
     }

@@ -79,7 +79,8 @@ impl Authenticator {
 }
 
 fn kind(source: &IdentitySource, setting: &Setting<'_>, judge: &Judge, faults: &mut Faults) -> Option<Kind> {
-    let IdentitySource { jwt: source_jwt, introspection: source_introspection, envoy_jwt, peer: source_peer, fixed } = source;
+    let IdentitySource { jwt: source_jwt, introspection: source_introspection, envoy_jwt, peer: source_peer, fixed } =
+        source;
     match (source_jwt, source_introspection, envoy_jwt, source_peer, fixed) {
         (Some(source), None, None, None, None) => jwt(source, setting, faults),
         (None, Some(source), None, None, None) => introspection(source, setting, faults),
@@ -105,13 +106,15 @@ fn jwt(source: &JwtSource, setting: &Setting<'_>, faults: &mut Faults) -> Option
         Some(JwksSource::Url(url)) => faults.take(&["jwt", "jwks"], requestable(url)).map(Source::Url),
         Some(JwksSource::File(path)) => {
             let path = setting.base.join(path);
-            let readable = std::fs::read(&path).map_err(|error| format!("cannot read the key set {}: {error}", path.display()));
+            let readable =
+                std::fs::read(&path).map_err(|error| format!("cannot read the key set {}: {error}", path.display()));
             let usable = readable.and_then(|body| super::jwk::KeySet::read(&body, &algorithms));
             faults.take(&["jwt", "jwks", "file"], usable).map(|_| Source::File(path))
         }
         None => {
             let issuer = requestable(&source.issuer);
-            let issuer = issuer.map_err(|fault| format!("{fault}; without `jwks` the key set is discovered from the issuer"));
+            let issuer =
+                issuer.map_err(|fault| format!("{fault}; without `jwks` the key set is discovered from the issuer"));
             faults.take(&["jwt", "issuer"], issuer).map(|_| Source::Discovery(source.issuer.clone()))
         }
     };
@@ -130,7 +133,10 @@ fn algorithms(names: &[String], faults: &mut Faults) -> Vec<Algorithm> {
             Some(algorithm) if algorithms.contains(&algorithm) => {}
             Some(algorithm) => algorithms.push(algorithm),
             None => {
-                let message = format!("expected one of {}, got {name:?}; symmetric algorithms and `none` are never accepted", algorithm::NAMES);
+                let message = format!(
+                    "expected one of {}, got {name:?}; symmetric algorithms and `none` are never accepted",
+                    algorithm::NAMES
+                );
                 faults.add_at(&PATH, index, message);
             }
         }

@@ -58,7 +58,10 @@ impl Challenge<'_> {
             attribute("error_description", &mut description.chars().map(describable));
         }
         let scopes = self.scopes.iter().copied().filter(|scope| is_scope(scope));
-        let mut scopes = scopes.enumerate().flat_map(|(n, scope)| (n > 0).then_some(' ').into_iter().chain(scope.chars())).peekable();
+        let mut scopes = scopes
+            .enumerate()
+            .flat_map(|(n, scope)| (n > 0).then_some(' ').into_iter().chain(scope.chars()))
+            .peekable();
         if scopes.peek().is_some() {
             attribute("scope", &mut scopes);
         }

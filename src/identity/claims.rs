@@ -71,7 +71,8 @@ impl ClaimRules {
         self.check_issuer(root)?;
         self.check_audience(root)?;
         let subject = text(root, "sub")?.filter(|subject| !subject.is_empty());
-        let subject = subject.ok_or_else(|| IdentityFault::invalid(INCOMPLETE, "expected a `sub` that is not empty"))?;
+        let subject =
+            subject.ok_or_else(|| IdentityFault::invalid(INCOMPLETE, "expected a `sub` that is not empty"))?;
         let subject = Arc::from(subject);
         let email = self.email(root)?;
         let hosted_domain = self.hosted_domain(root)?;
@@ -81,7 +82,14 @@ impl ClaimRules {
             check_scopes(root, name)?;
         }
         let expires_at = self.check_times(root, now)?;
-        let claims = Claims { issuer: Arc::clone(&self.issuer), subject, email, hosted_domain, client_id, document: Arc::new(document) };
+        let claims = Claims {
+            issuer: Arc::clone(&self.issuer),
+            subject,
+            email,
+            hosted_domain,
+            client_id,
+            document: Arc::new(document),
+        };
         Ok(Checked { claims, expires_at })
     }
 
@@ -153,7 +161,8 @@ impl ClaimRules {
                 return Err(IdentityFault::invalid("the access token is not valid yet", detail));
             }
         }
-        let expiry = numeric_date(root, "exp")?.ok_or_else(|| IdentityFault::invalid(INCOMPLETE, "expected an `exp`"))?.seconds;
+        let expiry =
+            numeric_date(root, "exp")?.ok_or_else(|| IdentityFault::invalid(INCOMPLETE, "expected an `exp`"))?.seconds;
         let expires_at = expiry.saturating_add(self.leeway);
         if now < expires_at {
             return Ok(expires_at);
@@ -206,7 +215,10 @@ fn numeric_date(root: Value<'_>, name: &str) -> Result<Option<NumericDate>, Iden
     let Some(claim) = root.get(name) else { return Ok(None) };
     let number = claim.as_number().ok_or_else(|| wrong_type(name, "a number", claim))?;
     let date = parse_date(number).ok_or_else(|| {
-        IdentityFault::invalid(WRONG_TYPE, format!("expected seconds since 1970 in the claim {name:?}, got {}", shown(number)))
+        IdentityFault::invalid(
+            WRONG_TYPE,
+            format!("expected seconds since 1970 in the claim {name:?}, got {}", shown(number)),
+        )
     })?;
     Ok(Some(date))
 }

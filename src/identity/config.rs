@@ -214,7 +214,8 @@ impl IdentitySource {
     /// that their callers hold anyway, so that capability scopes have a baseline to stand on.
     #[must_use]
     pub fn required_scopes(&self) -> &[String] {
-        let configured = || self.peer.as_ref().map(|peer| &*peer.scopes).or(self.fixed.as_ref().map(|fixed| &*fixed.scopes));
+        let configured =
+            || self.peer.as_ref().map(|peer| &*peer.scopes).or(self.fixed.as_ref().map(|fixed| &*fixed.scopes));
         self.token_scopes().map(|(required, _)| required).or_else(configured).unwrap_or_default()
     }
 
@@ -288,7 +289,8 @@ impl<'de> Deserialize<'de> for Leeway {
             _ => None,
         };
         let accepted = seconds.filter(|seconds| *seconds <= MAX_LEEWAY).map(Self);
-        accepted.ok_or_else(|| de::Error::custom(format_args!("expected a time from 0s to 5m such as 30s, got {text:?}")))
+        accepted
+            .ok_or_else(|| de::Error::custom(format_args!("expected a time from 0s to 5m such as 30s, got {text:?}")))
     }
 }
 

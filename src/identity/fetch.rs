@@ -51,7 +51,11 @@ impl Fetcher {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_connect_timeout(Some(TIMEOUT));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new().with_webpki_roots().https_or_http().enable_http1().wrap_connector(http);
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
         Self { client: Client::builder(TokioExecutor::new()).pool_max_idle_per_host(4).build(connector) }
     }
 
@@ -60,7 +64,12 @@ impl Fetcher {
     }
 
     /// POSTs `form` (already encoded) with our own `Authorization`.
-    pub(super) async fn post_form(&self, url: &Url, authorization: HeaderValue, form: String) -> Result<Fetched, FetchFault> {
+    pub(super) async fn post_form(
+        &self,
+        url: &Url,
+        authorization: HeaderValue,
+        form: String,
+    ) -> Result<Fetched, FetchFault> {
         let request = Request::builder()
             .method(Method::POST)
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")

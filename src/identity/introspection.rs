@@ -42,7 +42,8 @@ impl Introspection {
     /// [`IdentityFault::Invalid`] when the token is not active; [`IdentityFault::Unverifiable`] when there is no usable
     /// answer, our own credentials being refused included.
     pub(super) async fn ask(&self, token: &str) -> Result<Document, IdentityFault> {
-        let unverifiable = |detail: String| IdentityFault::unverifiable(RETRY_AFTER, format!("{}: {detail}", self.endpoint));
+        let unverifiable =
+            |detail: String| IdentityFault::unverifiable(RETRY_AFTER, format!("{}: {detail}", self.endpoint));
         let turn = tokio::time::timeout(TURN, Arc::clone(&self.turns).acquire_owned()).await;
         let Ok(Ok(_turn)) = turn else { return Err(unverifiable(format!("{CONCURRENT} questions are open already"))) };
         let form = form_urlencoded::Serializer::new(String::new())
@@ -55,9 +56,10 @@ impl Introspection {
         let claims = jwt::claims(&answer.body).map_err(&unverifiable)?;
         match claims.root().get("active").map(|active| active.as_bool()) {
             Some(Some(true)) => Ok(claims),
-            Some(Some(false)) => {
-                Err(IdentityFault::invalid("the access token is not active", "the authorization server says `active: false`"))
-            }
+            Some(Some(false)) => Err(IdentityFault::invalid(
+                "the access token is not active",
+                "the authorization server says `active: false`",
+            )),
             _ => Err(unverifiable("expected a boolean `active` in the answer (RFC 7662 §2.2)".into())),
         }
     }

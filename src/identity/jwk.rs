@@ -45,7 +45,8 @@ impl KeySet {
     /// # Errors
     /// The document is not a key set, or holds no usable key at all.
     pub(super) fn read(bytes: &[u8], accepted: &[Algorithm]) -> Result<(Self, Vec<String>), String> {
-        let document = Document::read(bytes.to_vec(), LIMITS).map_err(|fault| format!("expected a JSON key set: {fault}"))?;
+        let document =
+            Document::read(bytes.to_vec(), LIMITS).map_err(|fault| format!("expected a JSON key set: {fault}"))?;
         let list = document.root().get("keys").filter(|keys| keys.kind() == Kind::Array);
         let list = list.ok_or("expected a key set, an object with an array `keys` (RFC 7517 §5)")?;
         let mut keys = Vec::new();
@@ -78,7 +79,11 @@ impl KeySet {
             return Found::Unknown;
         }
         let fitting: SmallVec<_> = named.filter(fits).collect();
-        if fitting.is_empty() { Found::Unfit("the key that the token's kid names is not for the token's alg") } else { Found::Keys(fitting) }
+        if fitting.is_empty() {
+            Found::Unfit("the key that the token's kid names is not for the token's alg")
+        } else {
+            Found::Keys(fitting)
+        }
     }
 
     /// Whether [`KeySet::find`] would not say [`Found::Unknown`].
@@ -178,7 +183,11 @@ fn bits(number: &[u8]) -> usize {
 
 fn coordinate(jwk: Value<'_>, name: &str, length: usize) -> Result<Vec<u8>, String> {
     let bytes = bytes(jwk, name)?;
-    if bytes.len() == length { Ok(bytes) } else { Err(format!("expected {length} bytes in `{name}`, got {}", bytes.len())) }
+    if bytes.len() == length {
+        Ok(bytes)
+    } else {
+        Err(format!("expected {length} bytes in `{name}`, got {}", bytes.len()))
+    }
 }
 
 #[cfg(test)]

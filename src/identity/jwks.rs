@@ -167,7 +167,11 @@ impl KeyStore {
     ///
     /// # Errors
     /// [`NoKeys`]: there is none, or only one that is too old.
-    pub(super) async fn keys(self: &Arc<Self>, wanted: impl Fn(&KeySet) -> bool, now: u64) -> Result<Arc<Current>, NoKeys> {
+    pub(super) async fn keys(
+        self: &Arc<Self>,
+        wanted: impl Fn(&KeySet) -> bool,
+        now: u64,
+    ) -> Result<Arc<Current>, NoKeys> {
         let state = self.state.load_full();
         match plan(&state, wanted, now) {
             Plan::Use(current) => Ok(current),
@@ -212,7 +216,8 @@ impl KeyStore {
             Source::Url(url) => url.clone(),
             Source::Discovery(issuer) => discovery::jwks_uri(&self.fetcher, issuer).await?,
             Source::File(path) => {
-                let body = tokio::fs::read(path).await.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+                let body =
+                    tokio::fs::read(path).await.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
                 return Ok((body.into(), TTL_BOUNDS.0));
             }
         };
@@ -252,7 +257,9 @@ impl KeyStore {
 }
 
 fn plan(state: &State, wanted: impl Fn(&KeySet) -> bool, now: u64) -> Plan {
-    let rested = |cooldown| state.attempt.as_ref().is_none_or(|attempt| elapsed(attempt.at, now).is_none_or(|since| since >= cooldown));
+    let rested = |cooldown| {
+        state.attempt.as_ref().is_none_or(|attempt| elapsed(attempt.at, now).is_none_or(|since| since >= cooldown))
+    };
     let Some(current) = usable(state, now) else {
         return if rested(COOLDOWN_WITHOUT_KEYS) { Plan::Wait } else { Plan::Fail(no_keys(state, now)) };
     };

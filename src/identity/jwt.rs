@@ -48,11 +48,15 @@ impl<'t> Unverified<'t> {
     pub(super) fn read(token: &'t str, accepted: &[Algorithm], require_typ: bool) -> Result<Self, IdentityFault> {
         let malformed = || IdentityFault::invalid(NOT_A_JWT, "expected three base64url parts with dots between them");
         let (signed, signature) = token.rsplit_once('.').ok_or_else(malformed)?;
-        let (header, payload) = signed.split_once('.').filter(|(_, payload)| !payload.contains('.')).ok_or_else(malformed)?;
+        let (header, payload) =
+            signed.split_once('.').filter(|(_, payload)| !payload.contains('.')).ok_or_else(malformed)?;
         let header = part(header, HEADER_LIMITS, "header")?;
         let header = header.root();
         if header.get("crit").is_some() {
-            return Err(IdentityFault::invalid("the access token has critical extensions", "expected no `crit` in the header"));
+            return Err(IdentityFault::invalid(
+                "the access token has critical extensions",
+                "expected no `crit` in the header",
+            ));
         }
         let text = |name| match header.get(name).map(|value| value.as_str()) {
             None => Ok(None),
@@ -81,7 +85,8 @@ impl<'t> Unverified<'t> {
             }
         };
         let holds = candidates.iter().any(|key| {
-            let verified = jsonwebtoken::crypto::verify(self.signature, self.signed.as_bytes(), &key.decoding, self.algorithm);
+            let verified =
+                jsonwebtoken::crypto::verify(self.signature, self.signed.as_bytes(), &key.decoding, self.algorithm);
             matches!(verified, Ok(true))
         });
         if holds {
@@ -91,7 +96,10 @@ impl<'t> Unverified<'t> {
             // Without an id a rotated key looks like a bad signature.
             return Ok(Verdict::UnknownKey);
         }
-        Err(IdentityFault::invalid("the access token's signature does not verify", "the key named by `kid` did not make it"))
+        Err(IdentityFault::invalid(
+            "the access token's signature does not verify",
+            "the key named by `kid` did not make it",
+        ))
     }
 
     /// The refusal for a token for which even the newest key set has no key.
@@ -128,7 +136,11 @@ fn check_typ(typ: Option<&str>, require: bool) -> Result<(), IdentityFault> {
     if access || (!require && (typ.is_none() || is("JWT"))) {
         return Ok(());
     }
-    let detail = format!("expected `typ` at+jwt{}, got {}", if require { "" } else { ", JWT or none" }, typ.map_or("none".into(), shown));
+    let detail = format!(
+        "expected `typ` at+jwt{}, got {}",
+        if require { "" } else { ", JWT or none" },
+        typ.map_or("none".into(), shown)
+    );
     Err(IdentityFault::invalid("the token is not an access token", detail))
 }
 

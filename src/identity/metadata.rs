@@ -30,7 +30,9 @@ pub struct Metadata {
 
 /// Why a resource URL cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an absolute https URL (http on loopback only) without user, query and fragment, got {got:?}: {problem}")]
+#[error(
+    "expected an absolute https URL (http on loopback only) without user, query and fragment, got {got:?}: {problem}"
+)]
 pub struct ResourceFault {
     got: String,
     problem: &'static str,

@@ -68,4 +68,3 @@ pub struct Presented<'a> {
     /// The attribute `connection.uri_san_peer_certificate`.
     pub peer_uri: Option<&'a str>,
 }
-

@@ -23,13 +23,18 @@ impl PeerRules {
         let mut faults = Vec::new();
         for (index, domain) in source.trust_domains.iter().enumerate() {
             if !is_trust_domain(domain) {
-                let message = format!("expected a SPIFFE trust domain such as acme.com (lower case, no scheme), got {domain:?}");
+                let message =
+                    format!("expected a SPIFFE trust domain such as acme.com (lower case, no scheme), got {domain:?}");
                 faults.push(("trust_domains", index, message));
             }
         }
         for (index, id) in source.ids.iter().enumerate() {
             if SpiffeId::read(id).is_none() {
-                faults.push(("ids", index, format!("expected a SPIFFE id such as spiffe://acme.com/agent, got {id:?}")));
+                faults.push((
+                    "ids",
+                    index,
+                    format!("expected a SPIFFE id such as spiffe://acme.com/agent, got {id:?}"),
+                ));
             }
         }
         if !faults.is_empty() {
@@ -45,7 +50,10 @@ impl PeerRules {
     /// [`IdentityFault::Unidentified`].
     pub(super) fn accept<'a>(&self, uri: Option<&'a str>) -> Result<SpiffeId<'a>, IdentityFault> {
         let refuse = |public, got: Option<&str>| {
-            let detail = format!("expected a verified certificate with an accepted SPIFFE id, got {}", got.map_or("none".into(), shown));
+            let detail = format!(
+                "expected a verified certificate with an accepted SPIFFE id, got {}",
+                got.map_or("none".into(), shown)
+            );
             Err(IdentityFault::Unidentified { public, detail: detail.into() })
         };
         let Some(uri) = uri.filter(|uri| !uri.is_empty()) else {

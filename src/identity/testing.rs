@@ -40,7 +40,8 @@ impl Signer {
 
     fn from_point(id: &str, pair: &KeyPair, curve: &str, algorithm: Algorithm, length: usize) -> Self {
         let point = pair.der_bytes();
-        let jwk = json!({"kty": "EC", "crv": curve, "kid": id, "x": b64(&point[1..=length]), "y": b64(&point[length + 1..])});
+        let jwk =
+            json!({"kty": "EC", "crv": curve, "kid": id, "x": b64(&point[1..=length]), "y": b64(&point[length + 1..])});
         Self { algorithm, encoding: EncodingKey::from_ec_der(pair.serialized_der()), jwk }
     }
 
@@ -153,7 +154,8 @@ struct Inner {
 
 impl FakeServer {
     pub(super) async fn start(answer: Answer) -> Self {
-        let inner = Arc::new(Inner { answers: Mutex::new(always(answer)), count: AtomicUsize::new(0), seen: Mutex::default() });
+        let inner =
+            Arc::new(Inner { answers: Mutex::new(always(answer)), count: AtomicUsize::new(0), seen: Mutex::default() });
         let app = Router::new().fallback(any(serve)).with_state(Arc::clone(&inner));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

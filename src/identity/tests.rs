@@ -34,7 +34,12 @@ impl World {
         let capabilities = [("tool:x".to_owned(), vec!["cases:read".to_owned(), "cases:write".to_owned()])];
         let implies = [("admin".to_owned(), vec!["cases:write".to_owned()])].into();
         let scopes = Scopes::compile(&["mcp".to_owned()], &capabilities, &implies).unwrap();
-        Self { dir: tempfile::tempdir().unwrap(), policy: Arc::new(policy), scopes: Arc::new(scopes), keys: KeyStores::new() }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            policy: Arc::new(policy),
+            scopes: Arc::new(scopes),
+            keys: KeyStores::new(),
+        }
     }
 
     fn file(&self, name: &str, content: &str) -> PathBuf {
@@ -46,7 +51,10 @@ impl World {
     fn build(&self, block: Value) -> Result<Authenticator, Vec<Fault>> {
         let source: IdentitySource = serde_json::from_value(block).unwrap();
         let (policy, scopes) = (Arc::clone(&self.policy), Arc::clone(&self.scopes));
-        Authenticator::build(&source, &Setting { resource: RESOURCE, base: self.dir.path(), policy, scopes, keys: &self.keys })
+        Authenticator::build(
+            &source,
+            &Setting { resource: RESOURCE, base: self.dir.path(), policy, scopes, keys: &self.keys },
+        )
     }
 
     fn jwt(&self, signers: &[&Signer]) -> Authenticator {
@@ -65,7 +73,10 @@ impl World {
             Segment::Key(key) => key.clone(),
             Segment::Index(index) => index.to_string(),
         };
-        faults.iter().map(|fault| format!("{}: {}", fault.path.iter().map(step).collect::<Vec<_>>().join("."), fault.message)).collect()
+        faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.path.iter().map(step).collect::<Vec<_>>().join("."), fault.message))
+            .collect()
     }
 }
 
@@ -87,7 +98,9 @@ fn cached(authenticator: &Authenticator, token: &str, now: u64) -> Option<Arc<Ca
 async fn a_good_token_makes_a_caller_with_principal_and_scopes() {
     let (world, signer) = (World::new(), Signer::ec("a"));
     let authenticator = world.jwt(&[&signer]);
-    let caller = at(&authenticator, &signer.token(&with(good_claims(), "scope", json!("mcp admin unheard-of"))), NOW).await.unwrap();
+    let caller = at(&authenticator, &signer.token(&with(good_claims(), "scope", json!("mcp admin unheard-of"))), NOW)
+        .await
+        .unwrap();
     assert_eq!(caller.principal.to_string(), "ann@acme.com");
     assert_eq!(*caller.principal.roles, [Arc::from("reader")]);
     assert_eq!(world.scope_names(&caller), ["mcp", "cases:write", "admin"]);
@@ -101,13 +114,23 @@ async fn each_reason_of_rung_6_has_its_fault() {
     let authenticator = world.jwt(&[&signer]);
     let none = authenticator.authenticate(&Presented::default(), NOW).await;
     assert!(matches!(none, Err(IdentityFault::Missing)));
-    let basic = Presented { authorization: Some("Basic dTpw"), jwt_metadata: Some("{}"), peer_uri: Some("spiffe://acme.com/a") };
+    let basic = Presented {
+        authorization: Some("Basic dTpw"),
+        jwt_metadata: Some("{}"),
+        peer_uri: Some("spiffe://acme.com/a"),
+    };
     assert!(matches!(authenticator.authenticate(&basic, NOW).await, Err(IdentityFault::Missing)));
     let token = |name, value| signer.token(&with(good_claims(), name, value));
     assert!(matches!(at(&authenticator, "nonsense", NOW).await, Err(IdentityFault::Invalid { .. })));
     assert!(matches!(at(&authenticator, &token("aud", json!("other")), NOW).await, Err(IdentityFault::Invalid { .. })));
-    assert!(matches!(at(&authenticator, &token("exp", json!(NOW - 60)), NOW).await, Err(IdentityFault::Expired { .. })));
-    assert!(matches!(at(&authenticator, &Signer::ec("b").token(&good_claims()), NOW).await, Err(IdentityFault::Invalid { .. })));
+    assert!(matches!(
+        at(&authenticator, &token("exp", json!(NOW - 60)), NOW).await,
+        Err(IdentityFault::Expired { .. })
+    ));
+    assert!(matches!(
+        at(&authenticator, &Signer::ec("b").token(&good_claims()), NOW).await,
+        Err(IdentityFault::Invalid { .. })
+    ));
     let down = world.build(json!({"jwt": {"issuer": ISSUER, "jwks": "http://127.0.0.1:1/jwks"}})).unwrap();
     let fault = at(&down, &signer.token(&good_claims()), NOW).await.err().unwrap();
     assert!(matches!(fault, IdentityFault::Unverifiable { retry_after_seconds: 1.., .. }), "{fault}");
@@ -171,15 +194,19 @@ async fn a_rotated_key_without_an_id_is_found_too() {
 async fn only_configured_algorithms_and_types_pass() {
     let (world, signer) = (World::new(), Signer::ec("a"));
     world.file("jwks.json", &key_set(&[&signer, &Signer::ed("e")]).to_string());
-    let ed_only = world.build(json!({"jwt": {"issuer": ISSUER, "jwks": {"file": "jwks.json"}, "algorithms": ["EdDSA"]}})).unwrap();
+    let ed_only = world
+        .build(json!({"jwt": {"issuer": ISSUER, "jwks": {"file": "jwks.json"}, "algorithms": ["EdDSA"]}}))
+        .unwrap();
     assert!(at(&ed_only, &signer.token(&good_claims()), NOW).await.is_err());
-    let strict = world.build(json!({"jwt": {"issuer": ISSUER, "jwks": {"file": "jwks.json"}, "require_typ": true}})).unwrap();
+    let strict =
+        world.build(json!({"jwt": {"issuer": ISSUER, "jwks": {"file": "jwks.json"}, "require_typ": true}})).unwrap();
     assert!(at(&strict, &signer.token(&good_claims()), NOW).await.is_ok());
     assert!(at(&strict, &signer.token_with(&json!({"alg": "ES256", "kid": "a"}), &good_claims()), NOW).await.is_err());
 }
 
 async fn introspecting(world: &World) -> (FakeServer, Authenticator) {
-    let server = FakeServer::start(Answer::json(&with(with(good_claims(), "active", json!(true)), "iss", Value::Null))).await;
+    let server =
+        FakeServer::start(Answer::json(&with(with(good_claims(), "active", json!(true)), "iss", Value::Null))).await;
     world.file("secret", "p@ss word\n");
     let client = json!({"id": "port:cullis", "secret": {"file": "secret"}});
     let block = json!({"introspection": {"issuer": ISSUER, "endpoint": format!("{}/introspect", server.url), "client": client}});
@@ -268,18 +295,34 @@ async fn the_claims_that_envoy_verified_are_checked_again() {
     let authenticator = world.build(json!({"envoy_jwt": {"issuer": ISSUER, "payload_key": "claims"}})).unwrap();
     assert_eq!(authenticator.payload_key(), Some("claims"));
     let ask = async |claims: &str| {
-        authenticator.authenticate(&Presented { jwt_metadata: Some(claims), authorization: Some("Bearer x"), peer_uri: None }, NOW).await
+        authenticator
+            .authenticate(
+                &Presented { jwt_metadata: Some(claims), authorization: Some("Bearer x"), peer_uri: None },
+                NOW,
+            )
+            .await
     };
     // Envoy hands numbers on as doubles.
     let text = good_claims().to_string().replace(&(NOW + 3600).to_string(), "1.8000036e9");
     assert!(text.contains("e9"));
     let caller = ask(&text).await.unwrap();
     assert_eq!(caller.expires_at, Some(NOW + 3630));
-    assert!(Arc::ptr_eq(&caller, &authenticator.cached(&Presented { jwt_metadata: Some(&text), ..Presented::default() }, NOW).unwrap()));
-    for (name, value) in [("iss", json!("https://evil.test")), ("aud", json!("other")), ("sub", Value::Null), ("exp", Value::Null)] {
-        assert!(matches!(ask(&with(good_claims(), name, value).to_string()).await, Err(IdentityFault::Invalid { .. })), "{name}");
+    assert!(Arc::ptr_eq(
+        &caller,
+        &authenticator.cached(&Presented { jwt_metadata: Some(&text), ..Presented::default() }, NOW).unwrap()
+    ));
+    for (name, value) in
+        [("iss", json!("https://evil.test")), ("aud", json!("other")), ("sub", Value::Null), ("exp", Value::Null)]
+    {
+        assert!(
+            matches!(ask(&with(good_claims(), name, value).to_string()).await, Err(IdentityFault::Invalid { .. })),
+            "{name}"
+        );
     }
-    assert!(matches!(ask(&with(good_claims(), "exp", json!(NOW - 60)).to_string()).await, Err(IdentityFault::Expired { .. })));
+    assert!(matches!(
+        ask(&with(good_claims(), "exp", json!(NOW - 60)).to_string()).await,
+        Err(IdentityFault::Expired { .. })
+    ));
     for text in ["", "null", "[]", "{", r#"{"sub":"a","sub":"b"}"#] {
         assert!(matches!(ask(text).await, Err(IdentityFault::Invalid { .. })), "{text}");
     }
@@ -300,7 +343,10 @@ async fn a_peer_is_its_spiffe_id() {
     assert!(authenticator.cached(&presented(Some("spiffe://acme.com/agent")), NOW).is_some());
     assert!(!authenticator.challenges());
     for uri in [None, Some("spiffe://evil.org/agent"), Some("https://acme.com/agent")] {
-        assert!(matches!(authenticator.authenticate(&presented(uri), NOW).await, Err(IdentityFault::Unidentified { .. })), "{uri:?}");
+        assert!(
+            matches!(authenticator.authenticate(&presented(uri), NOW).await, Err(IdentityFault::Unidentified { .. })),
+            "{uri:?}"
+        );
         assert!(authenticator.cached(&presented(uri), NOW).is_none());
     }
 }
@@ -308,7 +354,9 @@ async fn a_peer_is_its_spiffe_id() {
 #[tokio::test]
 async fn a_static_caller_is_always_the_same() {
     let world = World::new();
-    let authenticator = world.build(json!({"static": {"subject": "machine", "email": "bot@acme.com", "scopes": ["mcp", "admin"]}})).unwrap();
+    let authenticator = world
+        .build(json!({"static": {"subject": "machine", "email": "bot@acme.com", "scopes": ["mcp", "admin"]}}))
+        .unwrap();
     let caller = authenticator.cached(&Presented::default(), NOW).unwrap();
     assert_eq!(caller.principal.to_string(), "bot@acme.com");
     assert_eq!(*caller.principal.roles, [Arc::from("reader"), Arc::from("agent")]);
@@ -334,9 +382,13 @@ fn all_faults_of_a_block_come_at_once_with_their_paths() {
         "issuer": "", "jwks": "http://auth.test/jwks", "algorithms": ["RS256", "HS256", "none"], "audiences": ["ok", ""], "email_claim": "",
     }}));
     let paths: Vec<_> = faults.iter().map(|fault| fault.split(": ").next().unwrap()).collect();
-    assert_eq!(paths, ["jwt.algorithms.1", "jwt.algorithms.2", "jwt.issuer", "jwt.email_claim", "jwt.audiences.1", "jwt.jwks"]);
+    assert_eq!(
+        paths,
+        ["jwt.algorithms.1", "jwt.algorithms.2", "jwt.issuer", "jwt.email_claim", "jwt.audiences.1", "jwt.jwks"]
+    );
     let client = json!({"id": "", "secret": {"file": "missing"}});
-    let faults = world.faults(json!({"introspection": {"issuer": ISSUER, "endpoint": "ftp://auth.test", "client": client}}));
+    let faults =
+        world.faults(json!({"introspection": {"issuer": ISSUER, "endpoint": "ftp://auth.test", "client": client}}));
     let paths: Vec<_> = faults.iter().map(|fault| fault.split(": ").next().unwrap()).collect();
     assert_eq!(paths, ["introspection.endpoint", "introspection.client.id", "introspection.client.secret"]);
 }
@@ -395,7 +447,10 @@ fn the_shapes_of_the_identity_block() {
 fn the_schema_accepts_what_the_shapes_accept() {
     let schema = serde_json::to_value(schemars::schema_for!(IdentitySource)).unwrap();
     assert_eq!(schema["properties"].as_object().unwrap().len(), 5);
-    assert_eq!((&schema["minProperties"], &schema["maxProperties"], &schema["additionalProperties"]), (&json!(1), &json!(1), &json!(false)));
+    assert_eq!(
+        (&schema["minProperties"], &schema["maxProperties"], &schema["additionalProperties"]),
+        (&json!(1), &json!(1), &json!(false))
+    );
     let undocumented = undocumented(&schema, Path::new("identity"));
     assert!(undocumented.is_empty(), "keys without a description: {undocumented:?}");
 }

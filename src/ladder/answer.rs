@@ -40,7 +40,10 @@ pub struct Asked {
 /// `upstream.unauthorized`, `answer.unreadable`, `answer.too_large`.
 pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Result<Form, Refusal> {
     let status = headers.text(":status").and_then(|status| status.parse::<u16>().ok()).unwrap_or(0);
-    let challenged = matches!(status, 401 | 403) && headers.has("www-authenticate");
+    let json = headers.text("content-type").is_some_and(|value| essence_is(value, "application/json"));
+    // The shipped routes remove the challenge before it gets here. A 401 had one in any case (RFC 9110 §15.5.2); a 403
+    // that is no JSON-RPC answer is not about this call either.
+    let challenged = status == 401 || (status == 403 && (headers.has("www-authenticate") || !json));
     match status {
         404 => return Ok(Form::Untouched),
         401 | 403 if challenged && matches!(server.credential, Credential::Passthrough) => return Ok(Form::Untouched),
@@ -59,7 +62,11 @@ pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Re
     let declared = headers.text("content-length").and_then(|length| length.parse::<u64>().ok()).unwrap_or(0);
     match headers.text("content-type") {
         Some(value) if essence_is(value, "application/json") => {
-            if declared > cap(server, asked.method) as u64 { Err(too_large()) } else { Ok(Form::Json) }
+            if declared > cap(server, asked.method) as u64 {
+                Err(too_large())
+            } else {
+                Ok(Form::Json)
+            }
         }
         Some(value) if essence_is(value, "text/event-stream") && (200..300).contains(&status) => Ok(Form::Stream),
         _ => Err(unreadable("the server's answer is neither application/json nor text/event-stream")),
@@ -138,7 +145,11 @@ fn notification<'a>(root: Value<'a>, name: Value<'a>, streamed: bool) -> Result<
     if root.get("id").is_some() || root.get("result").is_some() || root.get("error").is_some() || !streamed {
         return Err(unreadable("the server sent a request of its own instead of an answer"));
     }
-    if method::server_may_notify(name) { Ok(Content::Notification(name, root.get("params"))) } else { Ok(Content::Unknown) }
+    if method::server_may_notify(name) {
+        Ok(Content::Notification(name, root.get("params")))
+    } else {
+        Ok(Content::Unknown)
+    }
 }
 
 fn answers(asked: &Asked, root: Value<'_>) -> Result<(), Refusal> {

@@ -37,6 +37,7 @@ pub fn hold(server: &Server, document: &Document, result: Value<'_>) -> Result<O
     if result.get("cacheScope").and_then(|scope| scope.as_str()) != Some("private") {
         edits.set_member(result, "cacheScope", br#""private""#);
     }
-    let bytes = edits.apply().map_err(|fault| unreadable("the server's answer could not be cut").log(fault.to_string()))?;
+    let bytes =
+        edits.apply().map_err(|fault| unreadable("the server's answer could not be cut").log(fault.to_string()))?;
     Ok(Some(bytes))
 }

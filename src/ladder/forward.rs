@@ -63,7 +63,10 @@ fn named_by_connection(value: &[u8], edits: &mut HeaderEdits) {
         let needed = name.starts_with(':')
             || name.starts_with("mcp-")
             || edits.set.iter().any(|(set, _)| *set == name)
-            || matches!(name.as_str(), "" | "host" | "content-type" | "content-length" | "authorization" | "accept" | "close");
+            || matches!(
+                name.as_str(),
+                "" | "host" | "content-type" | "content-length" | "authorization" | "accept" | "close"
+            );
         if !needed {
             edits.remove.push(name);
         }

@@ -6,8 +6,8 @@ use crate::policy::{Capability, Principal};
 use crate::protocol::{Method, keys};
 use crate::refusal::Refusal;
 
-use super::answer::unreadable;
 use super::Server;
+use super::answer::unreadable;
 
 /// A filtered listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,8 @@ pub fn filter(
     if result.get("cacheScope").and_then(|scope| scope.as_str()) != Some("private") {
         edits.set_member(result, "cacheScope", br#""private""#);
     }
-    let bytes = edits.apply().map_err(|fault| unreadable("the server's listing could not be cut").log(fault.to_string()))?;
+    let bytes =
+        edits.apply().map_err(|fault| unreadable("the server's listing could not be cut").log(fault.to_string()))?;
     Ok(Filtered { bytes, hidden })
 }
 

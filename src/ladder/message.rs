@@ -1,8 +1,8 @@
 //! Rung 9: the body is one JSON-RPC message that everybody reads the same way.
 
 use crate::message::json::{Document, Fault, FaultKind, Limits};
-use crate::protocol::rpc::{Fault as RpcFault, Id, Message};
 use crate::protocol::keys;
+use crate::protocol::rpc::{Fault as RpcFault, Id, Message};
 use crate::refusal::{Detail, Reason, Refusal, Rung};
 
 use super::{Server, body};
@@ -30,8 +30,7 @@ pub fn read(server: &Server, bytes: Vec<u8>) -> Result<Document, Refusal> {
 /// `json.case_variant_key`, `rpc.batch`, `rpc.invalid`.
 pub fn message(document: &Document) -> Result<Message<'_>, Refusal> {
     if let Some(key) = keys::request_variant(document.root()) {
-        return Err(Refusal::new(Reason::JsonCaseVariantKey, Rung::Message)
-            .detail("key", Detail::Text(key.to_owned())));
+        return Err(Refusal::new(Reason::JsonCaseVariantKey, Rung::Message).detail("key", Detail::Text(key.to_owned())));
     }
     Message::read(document.root()).map_err(|fault| match fault {
         RpcFault::Batch => Refusal::new(Reason::RpcBatch, Rung::Message),

@@ -25,8 +25,5 @@ pub mod scope;
 pub mod server;
 pub mod token;
 
-#[cfg(test)]
-mod tests;
-
 pub use head::Head;
 pub use server::{Kind, Server, Snapshot, Unmatched};

@@ -17,9 +17,9 @@ pub fn check<'s>(
 ) -> Result<Vec<&'s Capability>, Refusal> {
     match target {
         Target::Baseline => Ok(Vec::new()),
-        Target::Unnamed(what) => Err(unnamed(format!(
-            "The call does not name what it wants in a way that can be decided ({what})."
-        ))),
+        Target::Unnamed(what) => {
+            Err(unnamed(format!("The call does not name what it wants in a way that can be decided ({what}).")))
+        }
         Target::Priceless(what) => Err(Refusal::new(Reason::PolicyUnpriced, Rung::Permission)
             .message(format!("Nothing of the kind '{what}' has been approved for use here."))),
         Target::Tool(name) => {

@@ -73,14 +73,7 @@ impl<'d> Edits<'d> {
     /// No edits yet.
     #[must_use]
     pub fn new(document: &'d Document) -> Self {
-        Self {
-            document,
-            cuts: Vec::new(),
-            dropped: Vec::new(),
-            appended: Vec::new(),
-            new: Vec::new(),
-            conflict: None,
-        }
+        Self { document, cuts: Vec::new(), dropped: Vec::new(), appended: Vec::new(), new: Vec::new(), conflict: None }
     }
 
     /// Whether [`Edits::apply`] would return the document as it is.
@@ -162,9 +155,10 @@ impl<'d> Edits<'d> {
 
     fn write(&self) -> Result<Vec<u8>, Conflict> {
         let text = self.document.text().as_bytes();
-        let size = self.cuts.iter().fold(text.len(), |size, cut| {
-            size.saturating_add(cut.new.len()).saturating_sub(cut.old.len())
-        });
+        let size = self
+            .cuts
+            .iter()
+            .fold(text.len(), |size, cut| size.saturating_add(cut.new.len()).saturating_sub(cut.old.len()));
         let mut out = Vec::with_capacity(size);
         let mut at = 0;
         for cut in &self.cuts {

@@ -124,10 +124,7 @@ impl Prices {
     /// # Errors
     /// The URI is not in normal form, so that it may mean another one to the upstream.
     pub fn covering(&self, uri: &str) -> Result<Covering<'_>, NotNormal> {
-        // A text with braces equals a recorded template, which was found normal at load, or is covered by nothing.
-        if !uri.contains(['{', '}']) {
-            uri::check(uri)?;
-        }
+        uri::normal_form(uri)?;
         let owners = self.uris.covering(uri);
         Ok(owners.iter().filter_map(|at| self.at(*self.uri_owners.get(*at as usize)?)).collect())
     }

@@ -60,11 +60,14 @@ pub enum NotNormal {
 const WEB_SCHEMES: [(&str, Option<u16>); 6] =
     [("http", Some(80)), ("https", Some(443)), ("ws", Some(80)), ("wss", Some(443)), ("ftp", Some(21)), ("file", None)];
 
-/// Whether `uri` is an absolute URI in normal form. Linear, allocates nothing.
+/// Whether `text` is an absolute URI in normal form, or a URI template whose literal text is: each `{…}` counts as one
+/// plain character. Linear; allocates only for a text with braces.
 ///
 /// # Errors
 /// The first rule found broken.
-pub fn check(uri: &str) -> Result<(), NotNormal> {
+pub fn normal_form(text: &str) -> Result<(), NotNormal> {
+    let sample = sample(text);
+    let uri = sample.as_ref();
     characters(uri)?;
     let (scheme, rest) = split_scheme(uri).ok_or(NotNormal::NotAbsolute)?;
     // Encoded dots before encoded letters, so that the more telling rule is named.
@@ -77,15 +80,6 @@ pub fn check(uri: &str) -> Result<(), NotNormal> {
         Some((_, default_port)) => web(scheme, rest, *default_port),
         None => Ok(()),
     }
-}
-
-/// Whether a recorded URI or URI template is in normal form: what [`check`] says about the text with a plain value in
-/// the place of each expression.
-///
-/// # Errors
-/// The first rule found broken.
-pub fn check_template(text: &str) -> Result<(), NotNormal> {
-    check(&sample(text))
 }
 
 /// `text` with each `{…}` replaced by the shortest expansion that shows its operator.

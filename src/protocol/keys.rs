@@ -8,9 +8,31 @@ use crate::message::json::Value;
 
 const MESSAGE: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
 const PARAMS: &[&str] = &[
-    "_meta", "name", "arguments", "uri", "cursor", "ref", "argument", "context", "notifications", "inputResponses",
-    "requestState", "taskId", "task", "requestId", "reason", "progressToken", "progress", "total", "message", "level",
-    "logger", "data", "protocolVersion", "capabilities", "clientInfo",
+    "_meta",
+    "name",
+    "arguments",
+    "uri",
+    "cursor",
+    "ref",
+    "argument",
+    "context",
+    "notifications",
+    "inputResponses",
+    "requestState",
+    "taskId",
+    "task",
+    "requestId",
+    "reason",
+    "progressToken",
+    "progress",
+    "total",
+    "message",
+    "level",
+    "logger",
+    "data",
+    "protocolVersion",
+    "capabilities",
+    "clientInfo",
 ];
 const META: &[&str] = &[
     "io.modelcontextprotocol/protocolVersion",
@@ -28,9 +50,27 @@ const REF: &[&str] = &["type", "name", "uri", "title"];
 const NOTIFICATIONS: &[&str] =
     &["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions", "taskIds"];
 const RESULT: &[&str] = &[
-    "_meta", "resultType", "tools", "prompts", "resources", "resourceTemplates", "nextCursor", "ttlMs", "cacheScope",
-    "supportedVersions", "capabilities", "instructions", "content", "structuredContent", "isError", "messages",
-    "contents", "completion", "inputRequests", "requestState", "description",
+    "_meta",
+    "resultType",
+    "tools",
+    "prompts",
+    "resources",
+    "resourceTemplates",
+    "nextCursor",
+    "ttlMs",
+    "cacheScope",
+    "supportedVersions",
+    "capabilities",
+    "instructions",
+    "content",
+    "structuredContent",
+    "isError",
+    "messages",
+    "contents",
+    "completion",
+    "inputRequests",
+    "requestState",
+    "description",
 ];
 const ENTRY: &[&str] = &["name", "uri", "uriTemplate"];
 

@@ -25,7 +25,9 @@ pub enum Target<'a> {
 #[must_use]
 pub fn of<'a>(method: Method, params: Option<Value<'a>>) -> Target<'a> {
     match method {
-        Method::ToolsCall => named(params, "name").map_or(Target::Unnamed("params.name: expected a string"), Target::Tool),
+        Method::ToolsCall => {
+            named(params, "name").map_or(Target::Unnamed("params.name: expected a string"), Target::Tool)
+        }
         Method::PromptsGet => {
             named(params, "name").map_or(Target::Unnamed("params.name: expected a string"), Target::Prompt)
         }
@@ -44,8 +46,9 @@ fn named<'a>(params: Option<Value<'a>>, member: &str) -> Option<&'a str> {
 fn completion(params: Option<Value<'_>>) -> Target<'_> {
     let reference = params.and_then(|params| params.get("ref"));
     match reference.and_then(|reference| reference.get("type")).and_then(|kind| kind.as_str()) {
-        Some("ref/prompt") => named(reference, "name")
-            .map_or(Target::Unnamed("params.ref.name: expected a string"), Target::Prompt),
+        Some("ref/prompt") => {
+            named(reference, "name").map_or(Target::Unnamed("params.ref.name: expected a string"), Target::Prompt)
+        }
         Some("ref/resource") => named(reference, "uri")
             .map_or(Target::Unnamed("params.ref.uri: expected a string"), |uri| Target::Resources(vec![uri])),
         _ => Target::Unnamed("params.ref.type: expected \"ref/prompt\" or \"ref/resource\""),

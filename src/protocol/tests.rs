@@ -10,8 +10,17 @@ fn read(text: &str) -> Document {
 #[test]
 fn ids_are_strings_and_integers() {
     for (text, legal) in [
-        ("1", true), ("-7", true), ("9007199254740993", true), ("\"\"", true), ("\"1\"", true),
-        ("1.0", false), ("1e3", false), ("true", false), ("null", false), ("[1]", false), ("{}", false),
+        ("1", true),
+        ("-7", true),
+        ("9007199254740993", true),
+        ("\"\"", true),
+        ("\"1\"", true),
+        ("1.0", false),
+        ("1e3", false),
+        ("true", false),
+        ("null", false),
+        ("[1]", false),
+        ("{}", false),
     ] {
         let document = read(text);
         assert_eq!(Id::read(document.root()).map(Id::raw), legal.then_some(text), "{text}");
@@ -81,8 +90,13 @@ fn routing_values_decode_as_the_specification_tabulates() {
 #[test]
 fn older_is_a_date_before_ours() {
     for (text, older) in [
-        ("2025-11-25", true), ("2024-11-05", true), ("2026-07-28", false), ("2027-01-01", false), ("v1", false),
-        ("2025-11-2x", false), ("", false),
+        ("2025-11-25", true),
+        ("2024-11-05", true),
+        ("2026-07-28", false),
+        ("2027-01-01", false),
+        ("v1", false),
+        ("2025-11-2x", false),
+        ("", false),
     ] {
         assert_eq!(version::is_older(text), older, "{text}");
     }

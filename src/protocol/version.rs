@@ -7,8 +7,10 @@ pub const CURRENT: &str = "2026-07-28";
 #[must_use]
 pub fn is_older(version: &str) -> bool {
     let date = version.len() == CURRENT.len()
-        && version.bytes().zip(CURRENT.bytes()).all(|(byte, model)| {
-            if model == b'-' { byte == b'-' } else { byte.is_ascii_digit() }
-        });
+        && version.bytes().zip(CURRENT.bytes()).all(
+            |(byte, model)| {
+                if model == b'-' { byte == b'-' } else { byte.is_ascii_digit() }
+            },
+        );
     date && version < CURRENT
 }

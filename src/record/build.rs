@@ -123,8 +123,8 @@ fn mismatches(text: &str, label: &Label, decided: &CapabilitySource, definition:
 
 /// The definition as a document of its own.
 fn entry(definition: Value<'_>) -> Result<Entry, String> {
-    let (digest, canonical) =
-        Digest::of(definition).map_err(|error| format!("{error}, found a greater one; the definition has no digest"))?;
+    let (digest, canonical) = Digest::of(definition)
+        .map_err(|error| format!("{error}, found a greater one; the definition has no digest"))?;
     let limits = Limits { depth: usize::MAX, nodes: usize::MAX };
     let document = Document::read(definition.raw().as_bytes().to_vec(), limits).map_err(|fault| fault.to_string())?;
     Ok(Entry { document, canonical: canonical.into(), digest })
@@ -134,7 +134,10 @@ fn unpriced(offered: &HashMap<Label, Value<'_>>, entries: &HashMap<Label, Arc<En
     let without_price = offered.iter().filter(|(label, _)| !entries.contains_key(label));
     let mut warnings: Vec<(usize, String)> = without_price
         .map(|(label, definition)| {
-            (definition.span().start, format!("{label} is recorded but has no price, so it never runs; price it to allow it"))
+            (
+                definition.span().start,
+                format!("{label} is recorded but has no price, so it never runs; price it to allow it"),
+            )
         })
         .collect();
     warnings.sort();

@@ -49,7 +49,10 @@ impl Definitions {
     /// The definitions by label as written.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         let definitions = self.document.root().get("definitions");
-        definitions.into_iter().flat_map(|value| value.entries()).filter_map(|(key, value)| Some((key.as_str()?, value)))
+        definitions
+            .into_iter()
+            .flat_map(|value| value.entries())
+            .filter_map(|(key, value)| Some((key.as_str()?, value)))
     }
 }
 
@@ -63,7 +66,10 @@ fn shape(root: Value<'_>) -> Vec<DefinitionsFault> {
         match key.as_str() {
             Some("instructions") if value.kind() == Kind::String => {}
             Some("instructions") => {
-                faults.push(fault(value, "expected the instructions as a string; leave them out when there are none".to_owned()));
+                faults.push(fault(
+                    value,
+                    "expected the instructions as a string; leave them out when there are none".to_owned(),
+                ));
             }
             Some("definitions") if value.kind() == Kind::Object => {
                 for (label, definition) in value.entries().filter(|(_, definition)| definition.kind() != Kind::Object) {

@@ -75,7 +75,10 @@ fn a_record_keeps_exactly_what_was_approved() {
     assert!(record.entry(&"tool:extra".parse().expect("label")).is_none(), "without a price it is not there");
     let warnings: Vec<String> = warnings.iter().map(shown).collect();
     let at = DEFINITIONS.find(r#"{"name": "extra"}"#).expect("there");
-    assert_eq!(warnings, [format!("{at}: tool:extra is recorded but has no price, so it never runs; price it to allow it")]);
+    assert_eq!(
+        warnings,
+        [format!("{at}: tool:extra is recorded but has no price, so it never runs; price it to allow it")]
+    );
 }
 
 #[test]
@@ -83,8 +86,11 @@ fn a_digest_ignores_spelling_and_nothing_else() {
     let same = digest_of(r#"{"b": 1.0, "a": ["é", 100], "_meta": {"x": 1}, "icons": []}"#);
     assert_eq!(same, digest_of("{\"a\":[\"\\u00e9\",1e2],\n\"b\":1}"));
     for different in [
-        r#"{"b": 1.5, "a": ["é", 100]}"#, r#"{"b": 1, "a": [100, "é"]}"#, r#"{"b": true, "a": ["é", 100]}"#,
-        r#"{"b": 1, "a": ["é", 100], "c": null}"#, r#"{"b": 1, "a": ["é", 100], "inner": {"_meta": 1}}"#,
+        r#"{"b": 1.5, "a": ["é", 100]}"#,
+        r#"{"b": 1, "a": [100, "é"]}"#,
+        r#"{"b": true, "a": ["é", 100]}"#,
+        r#"{"b": 1, "a": ["é", 100], "c": null}"#,
+        r#"{"b": 1, "a": ["é", 100], "inner": {"_meta": 1}}"#,
     ] {
         assert_ne!(same, digest_of(different), "{different}");
     }
@@ -102,7 +108,10 @@ fn a_digest_that_does_not_fit_refuses() {
     let other = digest_of("{}");
     let told = faults(|all| *all.get_mut("tool:search").expect("there") = capability("read", other, None));
     assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("capabilities tool:search digest: expected the digest of the recorded definition, sha256:"), "{told:?}");
+    assert!(
+        told[0].starts_with("capabilities tool:search digest: expected the digest of the recorded definition, sha256:"),
+        "{told:?}"
+    );
     assert!(told[0].contains(&recorded("search").to_string()) && told[0].contains(&other.to_string()));
 }
 
@@ -118,9 +127,13 @@ fn a_label_without_a_definition_refuses() {
 #[test]
 fn a_uri_that_differs_from_the_definition_refuses() {
     let digest = recorded("resource:case");
-    let told = faults(|all| *all.get_mut("resource:case").expect("there") = capability("read", digest, Some("cases://{id}")));
+    let told =
+        faults(|all| *all.get_mut("resource:case").expect("there") = capability("read", digest, Some("cases://{id}")));
     assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("capabilities resource:case uri: expected the definition's own URI `cases://case/{id}`"), "{told:?}");
+    assert!(
+        told[0].starts_with("capabilities resource:case uri: expected the definition's own URI `cases://case/{id}`"),
+        "{told:?}"
+    );
     let digest = recorded("search");
     let told = faults(|all| *all.get_mut("tool:search").expect("there") = capability("read", digest, Some("x://y")));
     assert_eq!(told, ["capabilities tool:search uri: expected a URI on resources only; remove it"]);
@@ -128,7 +141,8 @@ fn a_uri_that_differs_from_the_definition_refuses() {
 
 #[test]
 fn a_definition_under_a_foreign_name_refuses() {
-    let text = r#"{"definitions": {"a": {"name": "b"}, "resource:r": {"name": "r"}, "tool:a": {"name": "a"}, "tool:": {}}}"#;
+    let text =
+        r#"{"definitions": {"a": {"name": "b"}, "resource:r": {"name": "r"}, "tool:a": {"name": "a"}, "tool:": {}}}"#;
     let foreign = definitions(text);
     let capabilities = BTreeMap::from([
         ("a".to_owned(), capability("read", digest_of(r#"{"name":"b"}"#), None)),
@@ -166,7 +180,10 @@ fn the_shape_of_the_definitions_file_is_checked_whole() {
     let many = told(r#"{"instructions": null, "extra": 1, "definitions": {"a": [], "b": 1}}"#);
     assert_eq!(many.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [17, 23, 56, 65]);
     assert!(told("{}")[0].1.contains("`definitions`, which is missing"));
-    assert_eq!(told(r#"{"definitions": {"a": {}, "a": {}}}"#)[0].1, "expected JSON, but a key is repeated; remove one of the two");
+    assert_eq!(
+        told(r#"{"definitions": {"a": {}, "a": {}}}"#)[0].1,
+        "expected JSON, but a key is repeated; remove one of the two"
+    );
     assert!(told(r#"{"definitions": {"a": {"n": 01}}}"#)[0].1.starts_with("expected JSON, but"));
 }
 

@@ -210,7 +210,8 @@ fn acceptable(frame: &[u8], cap: usize) -> bool {
     frame.len() <= cap
         && Document::read(frame.to_vec(), limits).is_ok_and(|document| {
             let id = document.root().get("id").map(|id| id.kind());
-            matches!(id, None | Some(Kind::String | Kind::Number | Kind::Null)) && document.root().get("error").is_some()
+            matches!(id, None | Some(Kind::String | Kind::Number | Kind::Null))
+                && document.root().get("error").is_some()
         })
 }
 

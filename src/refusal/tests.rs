@@ -70,8 +70,8 @@ fn details_that_repeat_a_member_fall_to_the_minimal_frame() {
 
 #[test]
 fn data_over_its_cap_falls_to_the_minimal_frame() {
-    let refusal = Refusal::new(Reason::GateDenied, Rung::Gate)
-        .detail("x", Detail::Json(format!("\"{}\"", "y".repeat(DATA_CAP))));
+    let refusal =
+        Refusal::new(Reason::GateDenied, Rung::Gate).detail("x", Detail::Json(format!("\"{}\"", "y".repeat(DATA_CAP))));
     assert_eq!(frame::write(&refusal, content(Some("1")), 1 << 20).1, Tier::Minimal);
 }
 
@@ -108,7 +108,9 @@ fn a_message_is_cut_at_a_character_border() {
 #[test]
 fn only_a_method_with_an_id_gets_a_policy_frame() {
     let refusal = Refusal::new(Reason::PolicyNotPermitted, Rung::Permission);
-    for to in [Addressee { id: None, method: "tools/call" }, Addressee { id: Some("1"), method: "" }, Addressee::default()] {
+    for to in
+        [Addressee { id: None, method: "tools/call" }, Addressee { id: Some("1"), method: "" }, Addressee::default()]
+    {
         let rendered = render(&refusal, Denials::default(), to, "d");
         assert_eq!(rendered.status, 403);
         assert!(text(&rendered.body).starts_with(r#"{"error":"policy.not_permitted","message":"#));
@@ -150,7 +152,13 @@ fn each_class_has_its_status() {
 
 #[test]
 fn the_knobs_turn() {
-    let knobs = Denials { policy_status: 403, code: -31999, unlisted_method_status: 400, upstream_status: 200, ..Denials::default() };
+    let knobs = Denials {
+        policy_status: 403,
+        code: -31999,
+        unlisted_method_status: 400,
+        upstream_status: 200,
+        ..Denials::default()
+    };
     let of = |reason| render(&Refusal::new(reason, Rung::Policy), knobs, CALL, "d");
     assert_eq!(of(Reason::PolicyNoPermissions).status, 403);
     assert!(text(&of(Reason::PolicyNoPermissions).body).contains(r#""code":-31999"#));
@@ -203,7 +211,9 @@ fn hidden_refusals_are_the_same_to_the_last_byte() {
 #[test]
 fn reasons_have_unique_codes_in_the_documented_grammar() {
     let mut codes: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
-    assert!(codes.iter().all(|code| code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'.' || byte == b'_')));
+    assert!(
+        codes.iter().all(|code| code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'.' || byte == b'_'))
+    );
     codes.sort_unstable();
     codes.dedup();
     assert_eq!(codes.len(), Reason::ALL.len());

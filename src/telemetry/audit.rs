@@ -167,11 +167,12 @@ pub fn write_line(event: &AuditEvent, out: &mut Vec<u8>) {
         out.push(b',');
     }
     let duration = event.duration_us.map(|us| format!(r#","duration_us":{us}"#)).unwrap_or_default();
-    let hidden = if event.entries_hidden == 0 { String::new() } else { format!(r#","entries_hidden":{}"#, event.entries_hidden) };
-    let rest = format!(
-        r#""enforced":{},"decision_us":{}{duration}{hidden}}}"#,
-        event.enforced, event.decision_us
-    );
+    let hidden = if event.entries_hidden == 0 {
+        String::new()
+    } else {
+        format!(r#","entries_hidden":{}"#, event.entries_hidden)
+    };
+    let rest = format!(r#""enforced":{},"decision_us":{}{duration}{hidden}}}"#, event.enforced, event.decision_us);
     out.extend_from_slice(rest.as_bytes());
     out.push(b'\n');
 }

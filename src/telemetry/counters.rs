@@ -93,8 +93,8 @@ impl Counters {
 
     /// Counts a stream in, unless `most` are open: then it is refused and counted as such.
     #[must_use]
-    pub fn stream_opened(&self, most: u64) -> bool {
-        if self.streams_open.fetch_add(1, Ordering::Relaxed) < most {
+    pub fn stream_opened(&self, most: usize) -> bool {
+        if self.streams_open.fetch_add(1, Ordering::Relaxed) < most as u64 {
             return true;
         }
         self.streams_open.fetch_sub(1, Ordering::Relaxed);
@@ -111,13 +111,17 @@ impl Counters {
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let mut samples = self.decision_samples();
-        let single = |name, counter: &AtomicU64| Sample { name, labels: Vec::new(), value: counter.load(Ordering::Relaxed) };
+        let single =
+            |name, counter: &AtomicU64| Sample { name, labels: Vec::new(), value: counter.load(Ordering::Relaxed) };
         samples.push(single("portcullis.listing.entries_hidden", &self.entries_hidden));
         samples.push(single("portcullis.audit.dropped", &self.audit_dropped));
         samples.push(single("portcullis.streams.open", &self.streams_open));
         samples.push(single("portcullis.streams.refused", &self.streams_refused));
         for (tier, counter) in ["minimal", "constant"].into_iter().zip(&self.render_fallbacks) {
-            samples.push(Sample { labels: vec![("tier", tier.to_owned())], ..single("portcullis.render.fallbacks", counter) });
+            samples.push(Sample {
+                labels: vec![("tier", tier.to_owned())],
+                ..single("portcullis.render.fallbacks", counter)
+            });
         }
         samples
     }
@@ -129,7 +133,8 @@ impl Counters {
             .filter(|(_, value)| *value > 0)
             .map(|(cell, value)| {
                 let server = self.servers.get(cell / per_server).map_or("_none", |name| name);
-                let method = Method::ALL.get(cell % per_server / Self::width()).map_or("_other", |method| method.as_str());
+                let method =
+                    Method::ALL.get(cell % per_server / Self::width()).map_or("_other", |method| method.as_str());
                 let outcome = cell % Self::width();
                 let reason = outcome.checked_sub(OUTCOMES.len()).and_then(|index| Reason::ALL.get(index));
                 let decision = OUTCOMES.get(outcome).copied().unwrap_or(Outcome::Refused);

@@ -95,10 +95,8 @@ impl Credential {
 
 impl Bearer {
     fn new(secret: Secret) -> Result<Self, SecretFault> {
-        let header = header_value(&secret).ok_or(SecretFault::Unusable {
-            origin: format!("{secret:?}"),
-            problem: "cannot stand in a header",
-        })?;
+        let header = header_value(&secret)
+            .ok_or(SecretFault::Unusable { origin: format!("{secret:?}"), problem: "cannot stand in a header" })?;
         Ok(Self { secret, header: Arc::new(ArcSwap::from_pointee(header)) })
     }
 

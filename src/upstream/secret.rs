@@ -36,7 +36,9 @@ pub struct SecretSource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretFault {
     /// Neither or both of `file` and `env`.
-    #[error("expected exactly one of `file` and `env`; name the file or the environment variable that holds the secret")]
+    #[error(
+        "expected exactly one of `file` and `env`; name the file or the environment variable that holds the secret"
+    )]
     Source,
     /// The file cannot be read.
     #[error("cannot read the secret's file {path}: {reason}; check that it exists and that this process may read it")]
@@ -50,7 +52,9 @@ pub enum SecretFault {
     #[error("the environment variable {0} is not set; set it to the secret before starting")]
     Unset(String),
     /// The value is unusable in an HTTP header.
-    #[error("the secret in {origin} {problem}; expected 1 to 16384 visible ASCII characters without spaces at the ends")]
+    #[error(
+        "the secret in {origin} {problem}; expected 1 to 16384 visible ASCII characters without spaces at the ends"
+    )]
     Unusable {
         /// The file or the variable.
         origin: String,

@@ -24,7 +24,17 @@ fn one_trailing_newline_is_dropped() {
 
 #[test]
 fn a_value_that_could_break_a_header_refuses_without_being_shown() {
-    for bad in [&b""[..], b"\n", b"s3cret\n\n", b"s3\r\ncret", b"s3cret\0", b" s3cret", b"s3cret ", "s3crét".as_bytes(), b"s3\xffcret"] {
+    for bad in [
+        &b""[..],
+        b"\n",
+        b"s3cret\n\n",
+        b"s3\r\ncret",
+        b"s3cret\0",
+        b" s3cret",
+        b"s3cret ",
+        "s3crét".as_bytes(),
+        b"s3\xffcret",
+    ] {
         let fault = in_file(bad).unwrap_err();
         assert!(matches!(fault, SecretFault::Unusable { .. }), "{bad:?}: {fault}");
         assert!(!fault.to_string().contains("s3"), "{fault}");

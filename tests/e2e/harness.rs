@@ -11,21 +11,14 @@ use crate::support::{Answer, Envoy, Idp, Reply, Request, Upstream, fixture, root
 fn edge_alone(upstream: &Upstream, edits: &[(&str, &str)]) -> Envoy {
     let socket = std::path::Path::new("/nonexistent/ext_proc.sock");
     let places = edge_edits(socket, upstream.port);
-    Envoy::start(
-        &substitute(EDGE, edits),
-        &places.each_ref().map(|(from, to)| (*from, to.as_str())),
-    )
+    Envoy::start(&substitute(EDGE, edits), &places.each_ref().map(|(from, to)| (*from, to.as_str())))
 }
 
 /// Envoy refused in its own name: a JSON-RPC error at this status that gives nothing away.
 #[track_caller]
 pub(crate) fn assert_envoy_refused(reply: &Reply, status: u16) {
     assert_eq!(reply.status, status, "{reply}");
-    assert_eq!(
-        reply.header("content-type"),
-        Some("application/json"),
-        "{reply}"
-    );
+    assert_eq!(reply.header("content-type"), Some("application/json"), "{reply}");
     assert_eq!(
         reply.json(),
         json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "the request could not be authorized"}})
@@ -55,12 +48,7 @@ fn no_portcullis_no_passage() {
     }
     assert_eq!(upstream.count(), 0);
     let log = envoy.access_log(4);
-    assert!(
-        log[0]["details"]
-            .as_str()
-            .is_some_and(|details| details.starts_with("ext_proc_error")),
-        "{log:?}"
-    );
+    assert!(log[0]["details"].as_str().is_some_and(|details| details.starts_with("ext_proc_error")), "{log:?}");
 }
 
 #[test]
@@ -87,35 +75,23 @@ fn the_second_lock_holds_without_the_first() {
 #[test]
 fn the_second_lock_holds_when_the_first_fails_open() {
     let upstream = Upstream::start();
-    let envoy = edge_alone(
-        &upstream,
-        &[("failure_mode_allow: false", "failure_mode_allow: true")],
-    );
+    let envoy = edge_alone(&upstream, &[("failure_mode_allow: false", "failure_mode_allow: true")]);
     assert_envoy_refused(&fixture::post(&fixture::search()).send(envoy.port), 403);
     assert_eq!(upstream.count(), 0);
 }
 
 /// edge.yaml with a stand-in for the verdict.
 fn edge_with_metadata(upstream: &Upstream, metadata: &str) -> Envoy {
-    let places = edge_edits(
-        std::path::Path::new("/nonexistent/ext_proc.sock"),
-        upstream.port,
-    );
-    Envoy::start(
-        &with_verdict(EDGE, metadata),
-        &places.each_ref().map(|(from, to)| (*from, to.as_str())),
-    )
+    let places = edge_edits(std::path::Path::new("/nonexistent/ext_proc.sock"), upstream.port);
+    Envoy::start(&with_verdict(EDGE, metadata), &places.each_ref().map(|(from, to)| (*from, to.as_str())))
 }
 
 #[test]
 fn a_verdict_for_another_server_does_not_open_the_route() {
     let upstream = Upstream::start();
-    for metadata in [
-        "{decided: true, server: other}",
-        "{decided: true}",
-        "{decided: false, server: cases}",
-        "{server: cases}",
-    ] {
+    for metadata in
+        ["{decided: true, server: other}", "{decided: true}", "{decided: false, server: cases}", "{server: cases}"]
+    {
         let envoy = edge_with_metadata(&upstream, metadata);
         for request in [fixture::post(&fixture::search()), Request::get("/mcp")] {
             assert_eq!(request.send(envoy.port).status, 403, "{metadata}");
@@ -131,12 +107,7 @@ fn a_verdict_opens_its_route_and_what_the_route_removes_is_gone() {
     let message = fixture::search();
     upstream.answer(Answer::http(
         503,
-        &[
-            "set-cookie: a=b",
-            "www-authenticate: Bearer",
-            "content-type: application/json",
-            "x-kept: yes",
-        ],
+        &["set-cookie: a=b", "www-authenticate: Bearer", "content-type: application/json", "x-kept: yes"],
         "{}",
     ));
     // Retries and time limits of a decided call are not the caller's to choose.
@@ -148,11 +119,7 @@ fn a_verdict_opens_its_route_and_what_the_route_removes_is_gone() {
     let reply = request.send(envoy.port);
     assert_eq!((reply.status, upstream.count()), (503, 1), "{reply}");
     assert_eq!(
-        (
-            reply.header("set-cookie"),
-            reply.header("www-authenticate"),
-            reply.header("x-kept")
-        ),
+        (reply.header("set-cookie"), reply.header("www-authenticate"), reply.header("x-kept")),
         (None, None, Some("yes")),
         "{reply}"
     );
@@ -161,9 +128,7 @@ fn a_verdict_opens_its_route_and_what_the_route_removes_is_gone() {
     let left: Vec<_> = seen
         .headers
         .iter()
-        .filter(|(name, _)| {
-            name.starts_with("x-envoy-") && name != "x-envoy-expected-rq-timeout-ms"
-        })
+        .filter(|(name, _)| name.starts_with("x-envoy-") && name != "x-envoy-expected-rq-timeout-ms")
         .collect();
     assert!(left.is_empty(), "{left:?}");
     // A route that leads nowhere, whatever the verdict says.
@@ -175,55 +140,38 @@ fn a_verdict_opens_its_route_and_what_the_route_removes_is_gone() {
 fn the_identity_provider_signs_what_it_serves() {
     let idp = Idp::start();
     let keys = Request::get("/jwks.json").send(idp.port).json();
-    let key: jsonwebtoken::jwk::Jwk =
-        serde_json::from_value(keys["keys"][0].clone()).expect("a JWK");
+    let key: jsonwebtoken::jwk::Jwk = serde_json::from_value(keys["keys"][0].clone()).expect("a JWK");
     let key = jsonwebtoken::DecodingKey::from_jwk(&key).expect("a key");
     let mut rules = jsonwebtoken::Validation::new(jsonwebtoken::Algorithm::ES256);
     rules.set_audience(&[fixture::RESOURCE]);
-    let claims = |token: &str| {
-        jsonwebtoken::decode::<serde_json::Value>(token, &key, &rules).map(|token| token.claims)
-    };
+    let claims = |token: &str| jsonwebtoken::decode::<serde_json::Value>(token, &key, &rules).map(|token| token.claims);
     let good = claims(&idp.token(&json!({"email": null, "groups": ["a"]}))).expect("a good token");
-    assert_eq!(
-        (good.get("email"), &good["groups"], &good["sub"]),
-        (None, &json!(["a"]), &json!("ana"))
-    );
+    assert_eq!((good.get("email"), &good["groups"], &good["sub"]), (None, &json!(["a"]), &json!("ana")));
     assert!(claims(&idp.forged(&json!({}))).is_err());
     assert_eq!(idp.fetches(), 1);
     idp.switch(false);
     assert!(Request::get("/jwks.json").try_send(idp.port).is_none());
     idp.switch(true);
     idp.rotate("key-2");
-    assert_eq!(
-        Request::get("/jwks.json").send(idp.port).json()["keys"][0]["kid"],
-        "key-2"
-    );
+    assert_eq!(Request::get("/jwks.json").send(idp.port).json()["keys"][0]["kid"], "key-2");
     assert!(claims(&idp.token(&json!({}))).is_err());
 }
 
 #[test]
 fn digests_are_over_the_canonical_form() {
     // {"a":[1,"x\n",null],"b":15e1,"é":true}, computed apart.
-    let definition =
-        json!({"b": 150, "a": [1, "x\n", null], "é": true, "_meta": {"x": 1}, "icons": []});
-    assert_eq!(
-        fixture::digest(&definition),
-        "sha256:1c53d936fe6f48ea3d1f44ac09c1104078dc7a65a68cbbb16b6ce94ade73faac"
-    );
+    let definition = json!({"b": 150, "a": [1, "x\n", null], "é": true, "_meta": {"x": 1}, "icons": []});
+    assert_eq!(fixture::digest(&definition), "sha256:1c53d936fe6f48ea3d1f44ac09c1104078dc7a65a68cbbb16b6ce94ade73faac");
 }
 
 #[test]
 fn no_upgrade_and_no_tunnel_reaches_a_guarded_server_even_with_a_verdict() {
     let upstream = Upstream::start();
     let envoy = edge_with_metadata(&upstream, "{decided: true, server: cases}");
-    let upgrade = fixture::post(&fixture::search())
-        .add("connection", "upgrade")
-        .add("upgrade", "websocket");
+    let upgrade = fixture::post(&fixture::search()).add("connection", "upgrade").add("upgrade", "websocket");
     assert_eq!(upgrade.send(envoy.port).status, 403);
     let tunnel = b"CONNECT mcp.test:443 HTTP/1.1\r\nhost: mcp.test:443\r\n\r\n";
-    let reply = Connection::open(envoy.port)
-        .and_then(|mut to| to.send_raw(tunnel, false))
-        .expect("a reply");
+    let reply = Connection::open(envoy.port).and_then(|mut to| to.send_raw(tunnel, false)).expect("a reply");
     assert_eq!(reply.status, 404, "{reply}");
     assert_eq!(upstream.count(), 0);
 }

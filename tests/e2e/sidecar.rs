@@ -23,10 +23,7 @@ impl Vendor {
         let certificate = Certificate::new(names);
         let dir = tempfile::tempdir().expect("a temporary directory");
         certificate.write_pem(&dir.path().join("ca.pem"));
-        Self {
-            upstream: Upstream::start_tls(&certificate),
-            dir,
-        }
+        Self { upstream: Upstream::start_tls(&certificate), dir }
     }
 
     /// The sidecar with this vendor behind `vendor.example.com`, and nobody on the `ext_proc` socket.
@@ -34,15 +31,9 @@ impl Vendor {
         let address = format!("address: 127.0.0.1, port_value: {}", self.upstream.port);
         let trusted = self.dir.path().join("ca.pem").display().to_string();
         let edits = [
-            (
-                "address: vendor.example.com, port_value: 443",
-                address.as_str(),
-            ),
+            ("address: vendor.example.com, port_value: 443", address.as_str()),
             ("/etc/ssl/certs/ca-certificates.crt", trusted.as_str()),
-            (
-                "/run/portcullis/ext_proc.sock",
-                "/nonexistent/ext_proc.sock",
-            ),
+            ("/run/portcullis/ext_proc.sock", "/nonexistent/ext_proc.sock"),
         ];
         Envoy::start(config, &edits)
     }
@@ -65,21 +56,13 @@ fn undecided_traffic_goes_nowhere() {
     let vendor = Vendor::start(&[HOST, "localhost"]);
     let envoy = vendor.sidecar(SIDECAR);
     let authority = local(vendor.upstream.port);
-    let websocket = Request::get("/chat")
-        .authority(&authority)
-        .add("connection", "upgrade")
-        .add("upgrade", "websocket");
-    for request in [
-        call(),
-        Request::get("/page").authority(&authority),
-        websocket,
-    ] {
+    let websocket =
+        Request::get("/chat").authority(&authority).add("connection", "upgrade").add("upgrade", "websocket");
+    for request in [call(), Request::get("/page").authority(&authority), websocket] {
         assert_envoy_refused(&request.send(envoy.port), 503);
     }
     let tunnel = format!("CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\n\r\n");
-    let reply = Connection::open(envoy.port)
-        .and_then(|mut to| to.send_raw(tunnel.as_bytes(), false))
-        .expect("a reply");
+    let reply = Connection::open(envoy.port).and_then(|mut to| to.send_raw(tunnel.as_bytes(), false)).expect("a reply");
     assert_envoy_refused(&reply, 503);
     assert_eq!(vendor.upstream.count(), 0);
 }
@@ -95,17 +78,9 @@ fn a_decided_call_reaches_its_server_over_tls_however_its_host_is_spelled() {
     }
     // On the server's authority nothing leads past its route.
     let count = vendor.upstream.count();
-    assert_eq!(
-        Request::get("/other")
-            .authority(HOST)
-            .send(envoy.port)
-            .status,
-        404
-    );
+    assert_eq!(Request::get("/other").authority(HOST).send(envoy.port).status, 404);
     let tunnel = format!("CONNECT {HOST}:443 HTTP/1.1\r\nhost: {HOST}:443\r\n\r\n");
-    let reply = Connection::open(envoy.port)
-        .and_then(|mut to| to.send_raw(tunnel.as_bytes(), false))
-        .expect("a reply");
+    let reply = Connection::open(envoy.port).and_then(|mut to| to.send_raw(tunnel.as_bytes(), false)).expect("a reply");
     assert_eq!(reply.status, 404, "{reply}");
     assert_eq!(vendor.upstream.count(), count);
 }
@@ -115,13 +90,7 @@ fn a_server_that_cannot_prove_its_name_gets_nothing() {
     let vendor = Vendor::start(&["someone-else.example"]);
     let envoy = vendor.sidecar(&decided());
     assert_eq!(call().send(envoy.port).status, 503);
-    assert_eq!(
-        Request::get("/page")
-            .authority(&local(vendor.upstream.port))
-            .send(envoy.port)
-            .status,
-        503
-    );
+    assert_eq!(Request::get("/page").authority(&local(vendor.upstream.port)).send(envoy.port).status, 503);
     assert_eq!(vendor.upstream.count(), 0);
 }
 
@@ -132,30 +101,15 @@ fn other_traffic_passes_unbuffered() {
     vendor.upstream.answer(Answer::text("text/plain", "a page"));
     let authority = local(vendor.upstream.port);
     let reply = Request::get("/page").authority(&authority).send(envoy.port);
-    assert_eq!(
-        (reply.status, reply.text().as_str()),
-        (200, "a page"),
-        "{reply}"
-    );
-    let upload = Request::new("PUT", "/upload")
-        .authority(&authority)
-        .body(vec![b'x'; 5 << 20])
-        .send(envoy.port);
-    assert_eq!(
-        (upload.status, vendor.upstream.last().body.len()),
-        (200, 5 << 20),
-        "{upload}"
-    );
+    assert_eq!((reply.status, reply.text().as_str()), (200, "a page"), "{reply}");
+    let upload = Request::new("PUT", "/upload").authority(&authority).body(vec![b'x'; 5 << 20]).send(envoy.port);
+    assert_eq!((upload.status, vendor.upstream.last().body.len()), (200, 5 << 20), "{upload}");
     vendor.upstream.answer(
-        Answer::raw(
-            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
-        )
-        .then("frames"),
+        Answer::raw("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+            .then("frames"),
     );
-    let websocket = Request::get("/chat")
-        .authority(&authority)
-        .add("connection", "upgrade")
-        .add("upgrade", "websocket");
+    let websocket =
+        Request::get("/chat").authority(&authority).add("connection", "upgrade").add("upgrade", "websocket");
     assert_eq!(websocket.send(envoy.port).status, 101);
 }
 
@@ -171,19 +125,9 @@ fn a_decided_tunnel_carries_bytes() {
     tunnel.write_all(opening.as_bytes()).expect("it is sent");
     let mut buffer = [0; 4096];
     let count = tunnel.read(&mut buffer).expect("an answer");
-    assert!(
-        buffer[..count].starts_with(b"HTTP/1.1 200"),
-        "{}",
-        String::from_utf8_lossy(&buffer[..count])
-    );
-    tunnel
-        .write_all(&Request::get("/inside").bytes())
-        .expect("it is sent");
+    assert!(buffer[..count].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&buffer[..count]));
+    tunnel.write_all(&Request::get("/inside").bytes()).expect("it is sent");
     let count = tunnel.read(&mut buffer).expect("an answer");
-    assert!(
-        buffer[..count].ends_with(b"through"),
-        "{}",
-        String::from_utf8_lossy(&buffer[..count])
-    );
+    assert!(buffer[..count].ends_with(b"through"), "{}", String::from_utf8_lossy(&buffer[..count]));
     assert_eq!(far.last().path, "/inside");
 }

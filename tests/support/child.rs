@@ -18,33 +18,21 @@ pub(crate) struct Child {
 impl Child {
     /// Starts `command` with its standard error in `stderr`; standard output stays as the caller set it. `logs` are the files
     /// whose ends are printed when the test fails.
-    pub(crate) fn spawn(
-        name: &'static str,
-        command: &mut Command,
-        stderr: PathBuf,
-        mut logs: Vec<PathBuf>,
-    ) -> Self {
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&stderr)
-            .expect("the log file opens");
+    pub(crate) fn spawn(name: &'static str, command: &mut Command, stderr: PathBuf, mut logs: Vec<PathBuf>) -> Self {
+        let file = File::options().create(true).append(true).open(&stderr).expect("the log file opens");
         command.stdin(Stdio::null()).stderr(file);
         // SAFETY: prctl(2) and getppid(2) are async-signal-safe and touch no memory of the parent.
         unsafe {
             command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
         }
-        let inner = command
-            .spawn()
-            .unwrap_or_else(|fault| panic!("expected {command:?} to start, got {fault}"));
+        let inner = command.spawn().unwrap_or_else(|fault| panic!("expected {command:?} to start, got {fault}"));
         logs.push(stderr);
         Self { inner, name, logs }
     }
 
     /// Sends a signal; `SIGSTOP` freezes the program, `SIGCONT` lets it go on.
     pub(crate) fn signal(&self, signal: Signal) {
-        kill(self.pid(), signal)
-            .unwrap_or_else(|fault| panic!("expected {} to take {signal}, got {fault}", self.name));
+        kill(self.pid(), signal).unwrap_or_else(|fault| panic!("expected {} to take {signal}, got {fault}", self.name));
     }
 
     /// Kills it and waits for its end.
@@ -64,15 +52,8 @@ impl Child {
         for log in &self.logs {
             let whole = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
             let lines: Vec<&str> = whole.lines().collect();
-            let last = lines
-                .get(lines.len().saturating_sub(40)..)
-                .unwrap_or_default();
-            text.push_str(&format!(
-                "--- {} {}\n{}\n",
-                self.name,
-                log.display(),
-                last.join("\n")
-            ));
+            let last = lines.get(lines.len().saturating_sub(40)..).unwrap_or_default();
+            text.push_str(&format!("--- {} {}\n{}\n", self.name, log.display(), last.join("\n")));
         }
         text
     }

@@ -71,8 +71,7 @@ impl Request {
     }
 
     pub(crate) fn without(mut self, name: &str) -> Self {
-        self.headers
-            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
@@ -97,14 +96,8 @@ impl Request {
 
     /// The body in pieces, no length declared, with trailers.
     pub(crate) fn pieces(mut self, pieces: &[&[u8]], trailers: &[(&str, &str)]) -> Self {
-        let trailers = trailers
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        self.body = Body::Pieces(
-            pieces.iter().map(|piece| piece.to_vec()).collect(),
-            trailers,
-        );
+        let trailers = trailers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.body = Body::Pieces(pieces.iter().map(|piece| piece.to_vec()).collect(), trailers);
         self
     }
 
@@ -115,22 +108,14 @@ impl Request {
 
     /// The request as HTTP/1.1 bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut out = format!(
-            "{} {} HTTP/1.1\r\nhost: {}\r\n",
-            self.method, self.path, self.authority
-        )
-        .into_bytes();
+        let mut out = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", self.method, self.path, self.authority).into_bytes();
         for (name, value) in &self.headers {
             out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         }
         match &self.body {
             Body::None => out.extend_from_slice(b"\r\n"),
             Body::Whole(body) => {
-                if !self
-                    .headers
-                    .iter()
-                    .any(|(name, _)| name == "content-length")
-                {
+                if !self.headers.iter().any(|(name, _)| name == "content-length") {
                     out.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
                 }
                 out.extend_from_slice(b"\r\n");
@@ -154,10 +139,7 @@ impl Request {
     /// Sends it over a fresh HTTP/1.1 connection to a loopback port.
     pub(crate) fn send(&self, port: u16) -> Reply {
         self.try_send(port).unwrap_or_else(|| {
-            panic!(
-                "expected a reply to {} {} from port {port} within {PATIENCE:?}, none came",
-                self.method, self.path
-            )
+            panic!("expected a reply to {} {} from port {port} within {PATIENCE:?}, none came", self.method, self.path)
         })
     }
 
@@ -183,10 +165,7 @@ impl Connection {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         stream.set_nodelay(true).ok()?;
-        Some(Self {
-            stream,
-            rest: Vec::new(),
-        })
+        Some(Self { stream, rest: Vec::new() })
     }
 
     /// Sends a request and reads its reply. A peer may answer and close before it took all of the request: no fault.
@@ -204,16 +183,9 @@ impl Connection {
 impl Reply {
     /// The one value of a header; a header that came twice fails the test.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self
-            .headers
-            .iter()
-            .filter(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str());
+        let mut values = self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let first = values.next();
-        assert!(
-            values.next().is_none(),
-            "expected {name} at most once, got it again: {self}"
-        );
+        assert!(values.next().is_none(), "expected {name} at most once, got it again: {self}");
         first
     }
 
@@ -223,8 +195,7 @@ impl Reply {
 
     /// The body as JSON.
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|fault| panic!("expected a JSON body, got {fault}: {self}"))
+        serde_json::from_slice(&self.body).unwrap_or_else(|fault| panic!("expected a JSON body, got {fault}: {self}"))
     }
 
     /// The JSON of each event of a `text/event-stream` body; comments and empty events left out.
@@ -243,29 +214,16 @@ impl Reply {
             serde_json::from_str(&data)
                 .unwrap_or_else(|fault| panic!("expected JSON in each event, got {fault}: {self}"))
         };
-        text.split("\n\n")
-            .map(data)
-            .filter(|data| !data.is_empty())
-            .map(parse)
-            .collect()
+        text.split("\n\n").map(data).filter(|data| !data.is_empty()).map(parse).collect()
     }
 }
 
 impl std::fmt::Display for Reply {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(
-            out,
-            "{}{}",
-            self.status,
-            if self.cut { " (cut)" } else { "" }
-        )?;
+        writeln!(out, "{}{}", self.status, if self.cut { " (cut)" } else { "" })?;
         for (name, value) in &self.headers {
             writeln!(out, "{name}: {value}")?;
         }
-        write!(
-            out,
-            "\n{}",
-            self.text().chars().take(4000).collect::<String>()
-        )
+        write!(out, "\n{}", self.text().chars().take(4000).collect::<String>())
     }
 }

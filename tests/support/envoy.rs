@@ -19,12 +19,8 @@ pub(crate) const SIDECAR: &str = include_str!("../../deploy/envoy/sidecar.yaml")
 
 /// A configuration without its filter of this name.
 pub(crate) fn without_filter(config: &str, name: &str) -> String {
-    let start = config
-        .find(&format!("          - name: {name}\n"))
-        .expect("the filter is there");
-    let end = config[start + 1..]
-        .find("\n          - name: ")
-        .expect("a filter behind it");
+    let start = config.find(&format!("          - name: {name}\n")).expect("the filter is there");
+    let end = config[start + 1..].find("\n          - name: ").expect("a filter behind it");
     format!("{}{}", &config[..start], &config[start + end + 2..])
 }
 
@@ -59,8 +55,7 @@ pub(crate) struct Envoy {
 
 /// The Envoy binary: `$PORTCULLIS_ENVOY`, else what `make tools` installed.
 pub(crate) fn binary() -> PathBuf {
-    let path = std::env::var_os("PORTCULLIS_ENVOY")
-        .map_or_else(|| root().join(".tools/envoy"), PathBuf::from);
+    let path = std::env::var_os("PORTCULLIS_ENVOY").map_or_else(|| root().join(".tools/envoy"), PathBuf::from);
     assert!(
         path.exists(),
         "expected Envoy at {}, found nothing there: run `make tools`, or name a binary in PORTCULLIS_ENVOY",
@@ -71,18 +66,11 @@ pub(crate) fn binary() -> PathBuf {
 
 /// Asks Envoy whether it accepts a configuration file; its complaint when it does not.
 pub(crate) fn validate(file: &Path) -> Result<(), String> {
-    let output = Command::new(binary())
-        .args(["--mode", "validate", "-l", "warn", "-c"])
-        .arg(file)
-        .output()
-        .expect("Envoy runs");
+    let output =
+        Command::new(binary()).args(["--mode", "validate", "-l", "warn", "-c"]).arg(file).output().expect("Envoy runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     // A warning is a fault as well: what Envoy deprecates today refuses to load tomorrow.
-    if output.status.success() && !said.contains("[warning]") {
-        Ok(())
-    } else {
-        Err(said)
-    }
+    if output.status.success() && !said.contains("[warning]") { Ok(()) } else { Err(said) }
 }
 
 impl Envoy {
@@ -101,90 +89,42 @@ impl Envoy {
         let began = Instant::now();
         let mut command = Command::new(binary());
         command
-            .args([
-                "--concurrency",
-                "1",
-                "-l",
-                "warn",
-                "--disable-hot-restart",
-                "--file-flush-interval-msec",
-                "50",
-            ])
+            .args(["--concurrency", "1", "-l", "warn", "--disable-hot-restart", "--file-flush-interval-msec", "50"])
             .arg("--admin-address-path")
             .arg(&admin_file)
             .arg("-c")
             .arg(&config)
             .stdout(File::create(&access_log).expect("the access log opens"));
-        let mut process = Child::spawn(
-            "envoy",
-            &mut command,
-            dir.path().join("envoy.log"),
-            vec![access_log.clone()],
-        );
+        let mut process = Child::spawn("envoy", &mut command, dir.path().join("envoy.log"), vec![access_log.clone()]);
         let found = wait_for(Duration::from_secs(20), || {
-            assert!(
-                process.ended().is_none(),
-                "expected Envoy to run, it ended:\n{}",
-                process.tail()
-            );
-            let admin = fs::read_to_string(&admin_file)
-                .ok()?
-                .trim()
-                .rsplit_once(':')?
-                .1
-                .parse()
-                .ok()?;
+            assert!(process.ended().is_none(), "expected Envoy to run, it ended:\n{}", process.tail());
+            let admin = fs::read_to_string(&admin_file).ok()?.trim().rsplit_once(':')?.1.parse().ok()?;
             (Request::get("/ready").try_send(admin)?.status == 200).then_some(admin)
         });
-        let admin = found.unwrap_or_else(|| {
-            panic!(
-                "expected Envoy to be ready within 20 s, it was not:\n{}",
-                process.tail()
-            )
-        });
+        let admin =
+            found.unwrap_or_else(|| panic!("expected Envoy to be ready within 20 s, it was not:\n{}", process.tail()));
         let listeners = Request::get("/listeners?format=json").send(admin).json();
-        let port =
-            listeners["listener_statuses"][0]["local_address"]["socket_address"]["port_value"]
-                .as_u64();
+        let port = listeners["listener_statuses"][0]["local_address"]["socket_address"]["port_value"].as_u64();
         let port = port
             .and_then(|port| u16::try_from(port).ok())
             .unwrap_or_else(|| panic!("expected a listener's port, got {listeners}"));
-        Self {
-            process,
-            port,
-            admin,
-            access_log,
-            started_in: began.elapsed(),
-            _dir: dir,
-        }
+        Self { process, port, admin, access_log, started_in: began.elapsed(), _dir: dir }
     }
 
     /// The value of one counter or gauge of Envoy's; 0 when it has none of that name.
     pub(crate) fn stat(&self, name: &str) -> u64 {
-        let text = Request::get(&format!("/stats?usedonly&filter=^{name}$"))
-            .send(self.admin)
-            .text();
-        text.trim()
-            .rsplit_once(": ")
-            .and_then(|(_, value)| value.parse().ok())
-            .unwrap_or(0)
+        let text = Request::get(&format!("/stats?usedonly&filter=^{name}$")).send(self.admin).text();
+        text.trim().rsplit_once(": ").and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
     }
 
     /// The access log so far, one JSON object a line, once it holds at least `count` lines.
     pub(crate) fn access_log(&self, count: usize) -> Vec<Value> {
         let read = || {
             let text = fs::read_to_string(&self.access_log).ok()?;
-            let lines: Vec<Value> = text
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .collect();
+            let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
             (lines.len() >= count).then_some(lines)
         };
-        wait_for(Duration::from_secs(5), read).unwrap_or_else(|| {
-            panic!(
-                "expected {count} access log lines:\n{}",
-                self.process.tail()
-            )
-        })
+        wait_for(Duration::from_secs(5), read)
+            .unwrap_or_else(|| panic!("expected {count} access log lines:\n{}", self.process.tail()))
     }
 }

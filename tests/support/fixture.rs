@@ -30,25 +30,15 @@ fn recorded() -> Vec<(&'static str, &'static str, Option<&'static str>, Value)> 
         "name": "update_case", "description": "Changes a support case.",
         "inputSchema": {"type": "object", "properties": {"id": {"type": "string"}, "status": {"type": "string"}}, "required": ["id"]},
     });
-    let template =
-        |name: &str, uri: &str| json!({"name": name, "uriTemplate": uri, "mimeType": "text/plain"});
-    let triage = json!({"name": "triage", "description": "Sorts a case.", "arguments": [{"name": "id", "required": true}]});
+    let template = |name: &str, uri: &str| json!({"name": name, "uriTemplate": uri, "mimeType": "text/plain"});
+    let triage =
+        json!({"name": "triage", "description": "Sorts a case.", "arguments": [{"name": "id", "required": true}]});
     vec![
         ("tool:search_cases", "cases:read", None, search),
         ("tool:update_case", "cases:write", None, update),
         ("prompt:triage", "cases:read", None, triage),
-        (
-            "resource:case",
-            "cases:read",
-            Some("cases://case/{id}"),
-            template("case", "cases://case/{id}"),
-        ),
-        (
-            "resource:any",
-            "cases:read",
-            Some("cases://{+path}"),
-            template("any", "cases://{+path}"),
-        ),
+        ("resource:case", "cases:read", Some("cases://case/{id}"), template("case", "cases://case/{id}")),
+        ("resource:any", "cases:read", Some("cases://{+path}"), template("any", "cases://{+path}")),
         (
             "resource:internal",
             "cases:write",
@@ -60,13 +50,12 @@ fn recorded() -> Vec<(&'static str, &'static str, Option<&'static str>, Value)> 
 
 /// The definitions that the upstream lists under a kind, `"tool:"` say; tools include one that is not recorded.
 pub(crate) fn definitions(kind: &str) -> Value {
-    let mut list: Vec<Value> = recorded()
-        .into_iter()
-        .filter(|entry| entry.0.starts_with(kind))
-        .map(|entry| entry.3)
-        .collect();
+    let mut list: Vec<Value> =
+        recorded().into_iter().filter(|entry| entry.0.starts_with(kind)).map(|entry| entry.3).collect();
     if kind == "tool:" {
-        list.push(json!({"name": "export_cases", "description": "Exports all cases.", "inputSchema": {"type": "object"}}));
+        list.push(
+            json!({"name": "export_cases", "description": "Exports all cases.", "inputSchema": {"type": "object"}}),
+        );
     }
     Value::Array(list)
 }
@@ -80,18 +69,15 @@ pub(crate) fn digest(definition: &Value) -> String {
     }
     let mut text = String::new();
     canonical(&definition, &mut text);
-    let hex: String = Sha256::digest(text)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
 fn canonical(value: &Value, out: &mut String) {
     match value {
-        Value::Number(number) => out.push_str(&canonical_integer(
-            number.as_i64().expect("the fixture holds integers only"),
-        )),
+        Value::Number(number) => {
+            out.push_str(&canonical_integer(number.as_i64().expect("the fixture holds integers only")))
+        }
         Value::Array(items) => join(out, ['[', ']'], items, canonical),
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
@@ -107,12 +93,7 @@ fn canonical(value: &Value, out: &mut String) {
     }
 }
 
-fn join<T>(
-    out: &mut String,
-    around: [char; 2],
-    items: &[T],
-    mut each: impl FnMut(&T, &mut String),
-) {
+fn join<T>(out: &mut String, around: [char; 2], items: &[T], mut each: impl FnMut(&T, &mut String)) {
     out.push(around[0]);
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
@@ -138,23 +119,14 @@ fn canonical_integer(number: i64) -> String {
 pub(crate) struct Ports {
     pub(crate) idp: u16,
     pub(crate) upstream: u16,
-    pub(crate) admin: u16,
 }
 
 /// The configuration file of the tests, every knob spelled out so that a test can substitute it.
 pub(crate) fn configuration(dir: &Path, ports: &Ports) -> String {
-    let (
-        dir,
-        Ports {
-            idp,
-            upstream,
-            admin,
-        },
-    ) = (dir.display(), ports);
+    let (dir, Ports { idp, upstream }) = (dir.display(), ports);
     format!(
         r#"listen:
   ext_proc: unix:{dir}/ext_proc.sock
-  admin: {{address: 127.0.0.1:{admin}}}
 unmatched: deny
 servers:
 - name: cases
@@ -175,11 +147,9 @@ servers:
   upstream:
     url: http://127.0.0.1:{upstream}/own
     credential: {{bearer: {{file: {dir}/credential}}}}
-    timeout: 5s
   policy: {{file: policy.yaml}}
-  record: {{file: records/cases.yaml, refresh: 60s}}
+  record: {{file: records/cases.yaml}}
   capability_scopes: {{"tool:update_case": [cases:write]}}
-  gates: []
   limits: {{request: 1MiB, listing: 1MiB, answer: 16MiB, depth: 64}}
   denials: {{policy_status: 200, disclose: explicit, step_up: challenge, code: -32000, unlisted_method_status: 404, upstream_status: 502}}
 telemetry:
@@ -211,22 +181,14 @@ pub(crate) fn write_files(dir: &Path) {
     );
     let mut recorded_definitions = Map::new();
     for (label, permission, uri, definition) in recorded() {
-        let uri = uri
-            .map(|uri| format!(", uri: \"{uri}\""))
-            .unwrap_or_default();
-        prices.push_str(&format!(
-            "  {label}: {{permission: {permission}, digest: \"{}\"{uri}}}\n",
-            digest(&definition)
-        ));
+        let uri = uri.map(|uri| format!(", uri: \"{uri}\"")).unwrap_or_default();
+        prices
+            .push_str(&format!("  {label}: {{permission: {permission}, digest: \"{}\"{uri}}}\n", digest(&definition)));
         recorded_definitions.insert(label.into(), definition);
     }
     fs::write(records.join("cases.yaml"), prices).expect("cases.yaml");
     let file = json!({"instructions": INSTRUCTIONS, "definitions": recorded_definitions});
-    fs::write(
-        records.join("cases.json"),
-        serde_json::to_string_pretty(&file).expect("JSON"),
-    )
-    .expect("cases.json");
+    fs::write(records.join("cases.json"), serde_json::to_string_pretty(&file).expect("JSON")).expect("cases.json");
 }
 
 /// A request message of 2026-07-28 with its `_meta`, id 1.

@@ -6,10 +6,7 @@ use super::Reply;
 use super::upstream::Seen;
 
 /// The start line, the headers (names in lower case) and whatever came after the empty line.
-fn read_head(
-    stream: &mut impl Read,
-    rest: &mut Vec<u8>,
-) -> Option<(String, Vec<(String, String)>)> {
+fn read_head(stream: &mut impl Read, rest: &mut Vec<u8>) -> Option<(String, Vec<(String, String)>)> {
     let end = loop {
         if let Some(at) = rest.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
@@ -46,17 +43,10 @@ struct Tail {
 fn read_length(stream: &mut impl Read, rest: &mut Vec<u8>, length: usize) -> Tail {
     while rest.len() < length {
         if fill(stream, rest).is_none() {
-            return Tail {
-                body: std::mem::take(rest),
-                cut: true,
-                ..Tail::default()
-            };
+            return Tail { body: std::mem::take(rest), cut: true, ..Tail::default() };
         }
     }
-    Tail {
-        body: rest.drain(..length).collect(),
-        ..Tail::default()
-    }
+    Tail { body: rest.drain(..length).collect(), ..Tail::default() }
 }
 
 fn read_line(stream: &mut impl Read, rest: &mut Vec<u8>) -> Option<String> {
@@ -71,14 +61,9 @@ fn read_line(stream: &mut impl Read, rest: &mut Vec<u8>) -> Option<String> {
 }
 
 fn read_chunks(stream: &mut impl Read, rest: &mut Vec<u8>) -> Tail {
-    let mut tail = Tail {
-        cut: true,
-        ..Tail::default()
-    };
+    let mut tail = Tail { cut: true, ..Tail::default() };
     loop {
-        let Some(size) =
-            read_line(stream, rest).and_then(|line| usize::from_str_radix(line.trim(), 16).ok())
-        else {
+        let Some(size) = read_line(stream, rest).and_then(|line| usize::from_str_radix(line.trim(), 16).ok()) else {
             return tail;
         };
         if size == 0 {
@@ -101,10 +86,7 @@ fn read_chunks(stream: &mut impl Read, rest: &mut Vec<u8>) -> Tail {
 }
 
 fn find<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
-    headers
-        .iter()
-        .find(|(known, _)| known == name)
-        .map(|(_, value)| value.as_str())
+    headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 /// Reads one reply; nothing when the peer closed or stayed silent before a whole head. Interim (1xx) replies are skipped.
@@ -118,24 +100,13 @@ pub(crate) fn read_reply(stream: &mut impl Read, rest: &mut Vec<u8>, head: bool)
         Tail::default()
     } else if find(&headers, "transfer-encoding") == Some("chunked") {
         read_chunks(stream, rest)
-    } else if let Some(length) =
-        find(&headers, "content-length").and_then(|length| length.parse().ok())
-    {
+    } else if let Some(length) = find(&headers, "content-length").and_then(|length| length.parse().ok()) {
         read_length(stream, rest, length)
     } else {
         while fill(stream, rest).is_some() {}
-        Tail {
-            body: std::mem::take(rest),
-            ..Tail::default()
-        }
+        Tail { body: std::mem::take(rest), ..Tail::default() }
     };
-    Some(Reply {
-        status,
-        headers,
-        body: tail.body,
-        trailers: tail.trailers,
-        cut: tail.cut,
-    })
+    Some(Reply { status, headers, body: tail.body, trailers: tail.trailers, cut: tail.cut })
 }
 
 /// Reads one request; nothing when the peer closed. A request whose end never came is returned with `cut`.
@@ -146,19 +117,10 @@ pub(crate) fn read_request(stream: &mut impl Read, rest: &mut Vec<u8>) -> Option
     let tail = if find(&headers, "transfer-encoding") == Some("chunked") {
         read_chunks(stream, rest)
     } else {
-        let length = find(&headers, "content-length")
-            .and_then(|length| length.parse().ok())
-            .unwrap_or(0);
+        let length = find(&headers, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         read_length(stream, rest, length)
     };
-    Some(Seen {
-        method,
-        path,
-        headers,
-        body: tail.body,
-        trailers: tail.trailers,
-        cut: tail.cut,
-    })
+    Some(Seen { method, path, headers, body: tail.body, trailers: tail.trailers, cut: tail.cut })
 }
 
 /// One chunk of a chunked body.

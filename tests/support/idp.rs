@@ -22,16 +22,11 @@ struct Key {
 
 impl Key {
     fn new(kid: &str) -> Self {
-        let pair =
-            rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key pair");
+        let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key pair");
         // Uncompressed point: 0x04, x, y, 32 bytes each.
         let (x, y) = pair.public_key_raw()[1..].split_at(32);
         let public = json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": kid, "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)});
-        Self {
-            kid: kid.into(),
-            signing: EncodingKey::from_ec_der(&pair.serialize_der()),
-            public,
-        }
+        Self { kid: kid.into(), signing: EncodingKey::from_ec_der(&pair.serialize_der()), public }
     }
 }
 
@@ -100,13 +95,7 @@ impl Idp {
 
     /// As [`Self::token`], signed with a key that the provider does not know, under the known id.
     pub(crate) fn forged(&self, claims: &Value) -> String {
-        let kid = self
-            .shared
-            .key
-            .lock()
-            .expect("no signer panicked")
-            .kid
-            .clone();
+        let kid = self.shared.key.lock().expect("no signer panicked").kid.clone();
         self.sign(&Key::new(&kid), claims)
     }
 
@@ -121,28 +110,20 @@ impl Idp {
                 (value, all) => all.insert(name.clone(), value.clone()),
             };
         }
-        let header = Header {
-            kid: Some(key.kid.clone()),
-            typ: Some("at+jwt".into()),
-            ..Header::new(Algorithm::ES256)
-        };
+        let header = Header { kid: Some(key.kid.clone()), typ: Some("at+jwt".into()), ..Header::new(Algorithm::ES256) };
         jsonwebtoken::encode(&header, &all, &key.signing).expect("the token is signed")
     }
 }
 
 /// Seconds since 1970.
 pub(crate) fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("a clock after 1970")
-        .as_secs()
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs()
 }
 
 impl Drop for Idp {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(("127.0.0.1", self.port))
-            .map(|stream| stream.shutdown(Shutdown::Both));
+        let _ = TcpStream::connect(("127.0.0.1", self.port)).map(|stream| stream.shutdown(Shutdown::Both));
     }
 }
 

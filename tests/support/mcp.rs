@@ -29,20 +29,18 @@ pub(crate) fn result(method: &str, params: &Value) -> Option<Value> {
         "tools/list" => cacheable("tools", fixture::definitions("tool:")),
         "prompts/list" => cacheable("prompts", fixture::definitions("prompt:")),
         "resources/list" => cacheable("resources", json!([])),
-        "resources/templates/list" => {
-            cacheable("resourceTemplates", fixture::definitions("resource:"))
-        }
+        "resources/templates/list" => cacheable("resourceTemplates", fixture::definitions("resource:")),
         "server/discover" => {
             let mut result = cacheable("supportedVersions", json!(["2026-07-28", "2025-11-25"]));
-            result["capabilities"] =
-                json!({"tools": {}, "prompts": {}, "resources": {}, "completions": {}});
+            result["capabilities"] = json!({"tools": {}, "prompts": {}, "resources": {}, "completions": {}});
             result["instructions"] = json!(fixture::INSTRUCTIONS);
             result
         }
         "tools/call" => {
             let found = json!({"count": 1, "cases": [{"id": "17", "title": "Printer on fire"}]});
             let structured = (params["name"] == "search_cases").then_some(found);
-            let mut result = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}], "isError": false});
+            let mut result =
+                json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}], "isError": false});
             if let Some(structured) = structured {
                 result["structuredContent"] = structured;
             }
@@ -51,10 +49,9 @@ pub(crate) fn result(method: &str, params: &Value) -> Option<Value> {
         "prompts/get" => {
             json!({"resultType": "complete", "messages": [{"role": "user", "content": {"type": "text", "text": "Triage case 17."}}]})
         }
-        "resources/read" => cacheable(
-            "contents",
-            json!([{"uri": params["uri"], "mimeType": "text/plain", "text": "case 17"}]),
-        ),
+        "resources/read" => {
+            cacheable("contents", json!([{"uri": params["uri"], "mimeType": "text/plain", "text": "case 17"}]))
+        }
         "completion/complete" => {
             json!({"resultType": "complete", "completion": {"values": ["17", "18"]}})
         }

@@ -27,23 +27,14 @@ impl Portcullis {
     pub(crate) fn start(config: &Path, socket: &Path) -> Self {
         let lines = Arc::default();
         let process = launch(config, &lines);
-        let mut this = Self {
-            process,
-            config: config.into(),
-            socket: socket.into(),
-            lines,
-        };
+        let mut this = Self { process, config: config.into(), socket: socket.into(), lines };
         this.await_socket();
         this
     }
 
     fn await_socket(&mut self) {
         let up = wait_for(Duration::from_secs(10), || {
-            assert!(
-                self.process.ended().is_none(),
-                "expected portcullis to serve, it ended:\n{}",
-                self.process.tail()
-            );
+            assert!(self.process.ended().is_none(), "expected portcullis to serve, it ended:\n{}", self.process.tail());
             UnixStream::connect(&self.socket).ok()
         });
         assert!(
@@ -99,15 +90,10 @@ impl Portcullis {
                 self.process.tail()
             )
         });
-        assert_eq!(
-            lines.len(),
-            count,
-            "expected {count} audit records, got {lines:#?}"
-        );
+        assert_eq!(lines.len(), count, "expected {count} audit records, got {lines:#?}");
         let parse = |line: &String| {
-            serde_json::from_str(line).unwrap_or_else(|fault| {
-                panic!("expected JSON on standard output, got {fault}: {line}")
-            })
+            serde_json::from_str(line)
+                .unwrap_or_else(|fault| panic!("expected JSON on standard output, got {fault}: {line}"))
         };
         lines.iter().map(parse).collect()
     }
@@ -123,13 +109,8 @@ impl Portcullis {
     pub(crate) fn audit_of(&self, reason: &str, since: usize) -> Value {
         let find = || {
             let lines = self.lines.lock().expect("the reader did not panic").clone();
-            let records = lines
-                .iter()
-                .skip(since)
-                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            records
-                .into_iter()
-                .find(|record| record["reason"] == reason)
+            let records = lines.iter().skip(since).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            records.into_iter().find(|record| record["reason"] == reason)
         };
         wait_for(Duration::from_secs(5), find).unwrap_or_else(|| {
             panic!(
@@ -143,17 +124,8 @@ impl Portcullis {
 
 fn launch(config: &Path, lines: &Arc<Mutex<Vec<String>>>) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command
-        .arg("serve")
-        .arg("--config")
-        .arg(config)
-        .stdout(Stdio::piped());
-    let mut process = Child::spawn(
-        "portcullis",
-        &mut command,
-        config.with_extension("log"),
-        Vec::new(),
-    );
+    command.arg("serve").arg("--config").arg(config).stdout(Stdio::piped());
+    let mut process = Child::spawn("portcullis", &mut command, config.with_extension("log"), Vec::new());
     let output = process.inner.stdout.take().expect("its output is piped");
     let lines = lines.clone();
     std::thread::spawn(move || {

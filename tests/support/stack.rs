@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::envoy::EDGE;
 use super::fixture::{self, Ports};
-use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, free_port, substitute};
+use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, substitute};
 
 /// Envoy at the edge, Portcullis, an upstream and an identity provider. Dropped in this order.
 pub(crate) struct Stack {
@@ -30,32 +30,17 @@ impl Stack {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
         fixture::write_files(dir.path());
-        let ports = Ports {
-            idp: idp.port,
-            upstream: upstream.port,
-            admin: free_port(),
-        };
+        let ports = Ports { idp: idp.port, upstream: upstream.port };
         let config = dir.path().join("portcullis.yaml");
-        fs::write(
-            &config,
-            substitute(&fixture::configuration(dir.path(), &ports), config_edits),
-        )
-        .expect("portcullis.yaml");
+        fs::write(&config, substitute(&fixture::configuration(dir.path(), &ports), config_edits))
+            .expect("portcullis.yaml");
         let socket = dir.path().join("ext_proc.sock");
         let portcullis = Portcullis::start(&config, &socket);
         let envoy = Envoy::start(
             &substitute(EDGE, envoy_edits),
-            &edge_edits(&socket, upstream.port)
-                .each_ref()
-                .map(|(from, to)| (*from, to.as_str())),
+            &edge_edits(&socket, upstream.port).each_ref().map(|(from, to)| (*from, to.as_str())),
         );
-        Self {
-            envoy,
-            portcullis,
-            upstream,
-            idp,
-            dir,
-        }
+        Self { envoy, portcullis, upstream, idp, dir }
     }
 
     /// A token of the reader, `ana@acme.com`.
@@ -65,7 +50,9 @@ impl Stack {
 
     /// A token of the editor, `bo@acme.com`, who also has the scope `cases:write`.
     pub(crate) fn editor(&self) -> String {
-        self.idp.token(&json!({"sub": "bo", "email": "bo@acme.com", "groups": ["case-editors"], "scope": "mcp cases:write"}))
+        self.idp.token(
+            &json!({"sub": "bo", "email": "bo@acme.com", "groups": ["case-editors"], "scope": "mcp cases:write"}),
+        )
     }
 
     /// The POST that carries `message`, as the reader.
@@ -92,21 +79,12 @@ impl Stack {
     }
 
     #[track_caller]
-    pub(crate) fn refused_by(
-        &self,
-        reason: &str,
-        reached: usize,
-        send: impl FnOnce() -> Reply,
-    ) -> Reply {
+    pub(crate) fn refused_by(&self, reason: &str, reached: usize, send: impl FnOnce() -> Reply) -> Reply {
         let (count, audited) = (self.upstream.count(), self.portcullis.audited());
         let reply = send();
-        assert_eq!(
-            self.upstream.count() - count,
-            reached,
-            "requests that reached the upstream; {reply}"
-        );
+        assert_eq!(self.upstream.count() - count, reached, "requests that reached the upstream; {reply}");
         let record = self.portcullis.audit_of(reason, audited);
-        assert_eq!(record["wire_status"], reply.status, "{record}");
+        assert_eq!(record["wire_status"], reply.status.to_string(), "{record}");
         reply
     }
 
@@ -115,11 +93,7 @@ impl Stack {
     pub(crate) fn allows(&self, request: &Request) -> Reply {
         let count = self.upstream.count();
         let reply = self.send(request);
-        assert_eq!(
-            (reply.status, self.upstream.count() - count),
-            (200, 1),
-            "{reply}"
-        );
+        assert_eq!((reply.status, self.upstream.count() - count), (200, 1), "{reply}");
         reply
     }
 
@@ -132,10 +106,7 @@ impl Stack {
 /// The places in edge.yaml that a stack fills in.
 pub(crate) fn edge_edits(socket: &Path, upstream: u16) -> [(&'static str, String); 2] {
     [
-        (
-            "/run/portcullis/ext_proc.sock",
-            socket.display().to_string(),
-        ),
+        ("/run/portcullis/ext_proc.sock", socket.display().to_string()),
         ("port_value: 8000", format!("port_value: {upstream}")),
     ]
 }

@@ -14,9 +14,7 @@ impl Certificate {
     /// One for these names (DNS names or IP addresses).
     pub(crate) fn new(names: &[&str]) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        Self {
-            inner: rcgen::generate_simple_self_signed(names).expect("a certificate"),
-        }
+        Self { inner: rcgen::generate_simple_self_signed(names).expect("a certificate") }
     }
 
     /// Writes it in PEM, for a client that shall trust it.
@@ -26,9 +24,7 @@ impl Certificate {
 
     /// The server's side of TLS.
     pub(crate) fn server(&self) -> Arc<rustls::ServerConfig> {
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(
-            self.inner.signing_key.serialize_der(),
-        ));
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.inner.signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

@@ -31,11 +31,7 @@ pub(crate) struct Seen {
 impl Seen {
     /// Every value of a header.
     pub(crate) fn header(&self, name: &str) -> Vec<&str> {
-        self.headers
-            .iter()
-            .filter(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
-            .collect()
+        self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }
 
     /// The body as JSON; `null` when it is none.
@@ -62,9 +58,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// Any bytes at all, the status line included.
     pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self {
-            steps: vec![Step::Send(bytes.into())],
-        }
+        Self { steps: vec![Step::Send(bytes.into())] }
     }
 
     /// A plain HTTP answer with its true length; `headers` are lines without their ends.
@@ -134,11 +128,7 @@ impl Answer {
         for step in &self.steps {
             match step {
                 Step::Send(bytes) => {
-                    if stream
-                        .write_all(bytes)
-                        .and_then(|()| stream.flush())
-                        .is_err()
-                    {
+                    if stream.write_all(bytes).and_then(|()| stream.flush()).is_err() {
                         return false;
                     }
                 }
@@ -190,11 +180,8 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
         let port = listener.local_addr().expect("its address").port();
         let script: Script = Arc::new(mcp::answer);
-        let shared = Arc::new(Shared {
-            seen: Mutex::default(),
-            script: Mutex::new(script),
-            stopped: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(Shared { seen: Mutex::default(), script: Mutex::new(script), stopped: AtomicBool::new(false) });
         let of_thread = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -228,10 +215,7 @@ impl Upstream {
     /// The callers' requests so far, in order of arrival.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let seen = self.shared.seen.lock().expect("no reader panicked");
-        seen.iter()
-            .filter(|request| request.path != OWN_PATH)
-            .cloned()
-            .collect()
+        seen.iter().filter(|request| request.path != OWN_PATH).cloned().collect()
     }
 
     /// How many requests of callers it saw.
@@ -249,19 +233,14 @@ impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         // Wakes the listener so that it sees the flag.
-        let _ = TcpStream::connect(("127.0.0.1", self.port))
-            .map(|stream| stream.shutdown(Shutdown::Both));
+        let _ = TcpStream::connect(("127.0.0.1", self.port)).map(|stream| stream.shutdown(Shutdown::Both));
     }
 }
 
 fn serve(mut stream: impl Read + Write, shared: &Shared) {
     let mut rest = Vec::new();
     while let Some(seen) = read_request(&mut stream, &mut rest) {
-        shared
-            .seen
-            .lock()
-            .expect("no reader panicked")
-            .push(seen.clone());
+        shared.seen.lock().expect("no reader panicked").push(seen.clone());
         let script = shared.script.lock().expect("no script panicked").clone();
         if !script(&seen).play(&mut stream) {
             return;

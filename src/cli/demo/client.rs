@@ -53,38 +53,22 @@ impl Request {
 
     /// A `tools/call` of this tool; `arguments` is a JSON object.
     pub(super) fn call(id: &str, tool: &str, arguments: &str) -> Self {
-        Self::mcp(
-            "tools/call",
-            id,
-            Some(tool),
-            &format!(r#""name":"{tool}","arguments":{arguments}"#),
-        )
+        Self::mcp("tools/call", id, Some(tool), &format!(r#""name":"{tool}","arguments":{arguments}"#))
     }
 
     /// A `resources/read` of this URI.
     pub(super) fn read(id: &str, uri: &str) -> Self {
-        Self::mcp(
-            "resources/read",
-            id,
-            Some(uri),
-            &format!(r#""uri":"{uri}""#),
-        )
+        Self::mcp("resources/read", id, Some(uri), &format!(r#""uri":"{uri}""#))
     }
 
     /// A plain GET.
     pub(super) fn get(path: &str) -> Self {
-        Self {
-            method: Method::GET,
-            path: path.to_owned(),
-            headers: Vec::new(),
-            body: String::new(),
-        }
+        Self { method: Method::GET, path: path.to_owned(), headers: Vec::new(), body: String::new() }
     }
 
     /// The same request from the holder of this token.
     pub(super) fn bearing(mut self, token: &str) -> Self {
-        self.headers
-            .insert(0, ("Authorization", format!("Bearer {token}")));
+        self.headers.insert(0, ("Authorization", format!("Bearer {token}")));
         self
     }
 
@@ -121,22 +105,14 @@ pub(super) struct Answer {
 impl Answer {
     /// A header's value, or the empty string when it is absent or not text.
     pub(super) fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// The `id` member as the bytes stand, or nothing. Both Portcullis and the SDK write it second; a JSON library
     /// would round it or rewrite its escapes.
     pub(super) fn id(&self) -> &str {
-        let rest = self
-            .body
-            .strip_prefix(r#"{"jsonrpc":"2.0","id":"#)
-            .unwrap_or_default();
-        rest.split_once(r#","result":"#)
-            .or_else(|| rest.split_once(r#","error":"#))
-            .map_or("", |(id, _)| id)
+        let rest = self.body.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).unwrap_or_default();
+        rest.split_once(r#","result":"#).or_else(|| rest.split_once(r#","error":"#)).map_or("", |(id, _)| id)
     }
 
     /// What a JSON pointer finds in the body: a string as its text, anything else as compact JSON, nothing as `""`.
@@ -152,15 +128,8 @@ impl Answer {
     /// The `name` of each entry of the list that a JSON pointer finds, in order.
     pub(super) fn names(&self, pointer: &str) -> Vec<String> {
         let body: serde_json::Value = serde_json::from_str(&self.body).unwrap_or_default();
-        let entries = body
-            .pointer(pointer)
-            .and_then(|list| list.as_array())
-            .cloned()
-            .unwrap_or_default();
-        entries
-            .iter()
-            .map(|entry| entry["name"].as_str().unwrap_or_default().to_owned())
-            .collect()
+        let entries = body.pointer(pointer).and_then(|list| list.as_array()).cloned().unwrap_or_default();
+        entries.iter().map(|entry| entry["name"].as_str().unwrap_or_default().to_owned()).collect()
     }
 }
 
@@ -184,11 +153,7 @@ impl Connection {
             .with_context(|| format!("could not speak HTTP/1.1 on 127.0.0.1:{port}"))?;
         // Whatever ends the connection shows itself as the error of the request that needed it.
         let driver = tokio::spawn(async move { drop(connection.await) });
-        Ok(Self {
-            sender,
-            port,
-            driver,
-        })
+        Ok(Self { sender, port, driver })
     }
 
     /// Send a request and read its whole answer.
@@ -200,24 +165,13 @@ impl Connection {
             let (head, body) = response.into_parts();
             let body = body.collect().await?.to_bytes();
             let body = String::from_utf8_lossy(&body).into_owned();
-            anyhow::Ok(Answer {
-                status: head.status,
-                headers: head.headers,
-                body,
-            })
+            anyhow::Ok(Answer { status: head.status, headers: head.headers, body })
         };
         tokio::time::timeout(PATIENCE, exchange)
             .await
             .with_context(|| format!("expected an answer within {} s", PATIENCE.as_secs()))
-            .and_then(|answer| {
-                answer.context("expected the connection to carry one more request and its answer")
-            })
-            .with_context(|| {
-                format!(
-                    "{} {} on 127.0.0.1:{port} failed",
-                    request.method, request.path
-                )
-            })
+            .and_then(|answer| answer.context("expected the connection to carry one more request and its answer"))
+            .with_context(|| format!("{} {} on 127.0.0.1:{port} failed", request.method, request.path))
     }
 }
 

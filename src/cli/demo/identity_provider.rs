@@ -47,32 +47,18 @@ pub(super) struct IdentityProvider {
 impl IdentityProvider {
     /// Make a key for an issuer on this loopback port, whose tokens are meant for `audience`.
     pub(super) fn new(port: u16, audience: String) -> anyhow::Result<Self> {
-        let pkcs8 =
-            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-                .map_err(|_| {
-                    anyhow::anyhow!(
-                        "could not generate the demo's ES256 key: the random generator failed"
-                    )
-                })?;
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+            .map_err(|_| anyhow::anyhow!("could not generate the demo's ES256 key: the random generator failed"))?;
         let key = EncodingKey::from_ec_der(pkcs8.as_ref());
-        let mut jwk = Jwk::from_encoding_key(&key, Algorithm::ES256)
-            .context("could not derive the demo's JWK")?;
+        let mut jwk = Jwk::from_encoding_key(&key, Algorithm::ES256).context("could not derive the demo's JWK")?;
         jwk.common.key_id = Some(KEY_ID.to_owned());
-        let jwks = serde_json::to_vec(&JwkSet { keys: vec![jwk] })
-            .context("could not write the demo's JWKS")?;
-        Ok(Self {
-            key,
-            jwks: jwks.into(),
-            issuer: format!("http://127.0.0.1:{port}"),
-            audience,
-        })
+        let jwks = serde_json::to_vec(&JwkSet { keys: vec![jwk] }).context("could not write the demo's JWKS")?;
+        Ok(Self { key, jwks: jwks.into(), issuer: format!("http://127.0.0.1:{port}"), audience })
     }
 
     /// A bearer token for this person, with `scope` as the consent that was given.
     pub(super) fn token(&self, person: &Person, scope: &str) -> anyhow::Result<String> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .context("the clock stands before 1970")?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(KEY_ID.to_owned());
         let claims = json!({
@@ -87,8 +73,7 @@ impl IdentityProvider {
             "scope": scope,
             "client_id": "demo",
         });
-        jsonwebtoken::encode(&header, &claims, &self.key)
-            .context("could not sign a token of the demo")
+        jsonwebtoken::encode(&header, &claims, &self.key).context("could not sign a token of the demo")
     }
 
     /// Serve the JWKS on this listener until the runtime ends.
@@ -120,15 +105,11 @@ impl IdentityProvider {
 fn answer(request: &Request<Incoming>, jwks: &Bytes) -> Response<Full<Bytes>> {
     if request.uri().path() == JWKS_PATH {
         let mut response = Response::new(Full::new(jwks.clone()));
-        response.headers_mut().insert(
-            header::CONTENT_TYPE,
-            header::HeaderValue::from_static("application/json"),
-        );
+        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         return response;
     }
-    let mut response = Response::new(Full::new(Bytes::from_static(
-        b"the demo's identity provider has /jwks.json only\n",
-    )));
+    let mut response =
+        Response::new(Full::new(Bytes::from_static(b"the demo's identity provider has /jwks.json only\n")));
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }

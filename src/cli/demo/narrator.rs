@@ -42,11 +42,7 @@ pub(super) struct Narrator<W> {
 impl<W: Write> Narrator<W> {
     /// A narrator that writes to `out`, with ANSI colours when `colours` is true.
     pub(super) fn new(out: W, colours: bool) -> Self {
-        Self {
-            out,
-            colours,
-            steps: 0,
-        }
+        Self { out, colours, steps: 0 }
     }
 
     /// A line as it is.
@@ -71,16 +67,10 @@ impl<W: Write> Narrator<W> {
     /// What goes out.
     pub(super) fn request(&mut self, request: &Request) -> io::Result<()> {
         writeln!(self.out)?;
-        self.line(
-            Style::Sent,
-            &format!("→ {} {}", request.method, request.path),
-        )?;
+        self.line(Style::Sent, &format!("→ {} {}", request.method, request.path))?;
         for (name, value) in &request.headers {
             match *name {
-                "Authorization" => self.line(
-                    Style::Dim,
-                    &format!("  {name}: {}…", shortened(value, TOKEN_SHOWN).0),
-                )?,
+                "Authorization" => self.line(Style::Dim, &format!("  {name}: {}…", shortened(value, TOKEN_SHOWN).0))?,
                 "Content-Type" | "Accept" => {}
                 _ => self.line(Style::Dim, &format!("  {name}: {value}"))?,
             }
@@ -93,10 +83,7 @@ impl<W: Write> Narrator<W> {
         self.line(Style::Came, &format!("← {}", answer.status))?;
         for name in ANSWER_HEADERS {
             for value in answer.headers.get_all(name) {
-                self.line(
-                    Style::Dim,
-                    &format!("  {name}: {}", value.to_str().unwrap_or("(not text)")),
-                )?;
+                self.line(Style::Dim, &format!("  {name}: {}", value.to_str().unwrap_or("(not text)")))?;
             }
         }
         self.body(&answer.body)

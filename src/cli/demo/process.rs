@@ -34,18 +34,11 @@ impl Process {
         hint: &str,
     ) -> anyhow::Result<Self> {
         if !program.is_file() {
-            bail!(
-                "{name}: expected a program at {}, found none. {hint}",
-                program.display()
-            );
+            bail!("{name}: expected a program at {}, found none. {hint}", program.display());
         }
         // Not `canonicalize`: a virtual environment is found by the path of its python, which is a symbolic link.
-        let program = std::path::absolute(program).with_context(|| {
-            format!(
-                "{name}: the path {} cannot be made absolute",
-                program.display()
-            )
-        })?;
+        let program = std::path::absolute(program)
+            .with_context(|| format!("{name}: the path {} cannot be made absolute", program.display()))?;
         // Append, so that two writers (Envoy opens /dev/stdout a second time) do not overwrite each other.
         let output = OpenOptions::new()
             .create(true)
@@ -55,11 +48,7 @@ impl Process {
         let child = command(&program)
             .args(arguments)
             .stdin(Stdio::null())
-            .stdout(
-                output
-                    .try_clone()
-                    .with_context(|| format!("{name}: could not share its log"))?,
-            )
+            .stdout(output.try_clone().with_context(|| format!("{name}: could not share its log"))?)
             .stderr(output)
             // Ctrl-C goes to the demo alone, which then ends its children in order.
             .process_group(0)
@@ -71,34 +60,18 @@ impl Process {
 
     /// Wait until `probe` says yes; an error when the process ends first or takes longer than a minute. `what` names
     /// what the probe waits for.
-    pub(super) async fn ready(
-        &mut self,
-        what: &str,
-        probe: impl AsyncFn() -> bool,
-    ) -> anyhow::Result<()> {
+    pub(super) async fn ready(&mut self, what: &str, probe: impl AsyncFn() -> bool) -> anyhow::Result<()> {
         let started = Instant::now();
         loop {
-            if let Some(status) = self
-                .child
-                .try_wait()
-                .with_context(|| format!("{}: lost track of it", self.name))?
-            {
-                bail!(
-                    "{}: expected {what}, but it ended first ({status}). {}",
-                    self.name,
-                    self.log_tail()
-                );
+            if let Some(status) = self.child.try_wait().with_context(|| format!("{}: lost track of it", self.name))? {
+                bail!("{}: expected {what}, but it ended first ({status}). {}", self.name, self.log_tail());
             }
             if probe().await {
                 return Ok(());
             }
             if started.elapsed() > START {
                 let seconds = START.as_secs();
-                bail!(
-                    "{}: expected {what} within {seconds} s, but it is not there. {}",
-                    self.name,
-                    self.log_tail()
-                );
+                bail!("{}: expected {what} within {seconds} s, but it is not there. {}", self.name, self.log_tail());
             }
             tokio::time::sleep(POLL).await;
         }
@@ -107,14 +80,8 @@ impl Process {
     /// Wait until the process ends on its own, and tell so.
     pub(super) async fn exited(&mut self) -> anyhow::Error {
         match self.child.wait().await {
-            Ok(status) => anyhow::anyhow!(
-                "{} ended on its own ({status}). {}",
-                self.name,
-                self.log_tail()
-            ),
-            Err(error) => {
-                anyhow::Error::new(error).context(format!("{}: lost track of it", self.name))
-            }
+            Ok(status) => anyhow::anyhow!("{} ended on its own ({status}). {}", self.name, self.log_tail()),
+            Err(error) => anyhow::Error::new(error).context(format!("{}: lost track of it", self.name)),
         }
     }
 
@@ -133,11 +100,7 @@ impl Process {
             return format!("The log of {} is empty.", self.name);
         }
         let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-        format!(
-            "The log of {} ends with:\n  | {}",
-            self.name,
-            tail.join("\n  | ")
-        )
+        format!("The log of {} ends with:\n  | {}", self.name, tail.join("\n  | "))
     }
 
     /// Its process id, while it runs.
@@ -159,7 +122,5 @@ fn command(program: &Path) -> Command {
 
 fn find_on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }

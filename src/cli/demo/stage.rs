@@ -16,12 +16,7 @@ use super::process::Process;
 use super::watch::Watch;
 
 /// The files of the demo below the repository's root, copied to the stage as they are.
-const FILES: [&str; 4] = [
-    "policy.yaml",
-    "upstream-token",
-    "records/cases.yaml",
-    "records/cases.json",
-];
+const FILES: [&str; 4] = ["policy.yaml", "upstream-token", "records/cases.yaml", "records/cases.json"];
 const EXAMPLE: &str = "examples/demo";
 const EDGE: &str = "deploy/envoy/edge.yaml";
 /// The socket that both shipped configurations name.
@@ -51,8 +46,7 @@ impl Stage {
     pub(super) fn new() -> anyhow::Result<Self> {
         let folder = Folder::new()?;
         // All are held until the last is chosen, so that they differ.
-        let [envoy, envoy_admin, admin, upstream, idp] =
-            [free()?, free()?, free()?, free()?, free()?];
+        let [envoy, envoy_admin, admin, upstream, idp] = [free()?, free()?, free()?, free()?, free()?];
         let ports = Ports {
             envoy: envoy.1,
             envoy_admin: envoy_admin.1,
@@ -61,13 +55,7 @@ impl Stage {
             identity_provider: idp.1,
         };
         let watch = Watch::new(ports.upstream, folder.path.join("upstream.log"));
-        Ok(Self {
-            folder,
-            ports,
-            reserved: Some(idp.0),
-            watch,
-            processes: Vec::new(),
-        })
+        Ok(Self { folder, ports, reserved: Some(idp.0), watch, processes: Vec::new() })
     }
 
     /// The ports of this run.
@@ -95,31 +83,19 @@ impl Stage {
         self.write_files()?;
         narrator.heading("Setting the stage")?;
         let idp = self.start_identity_provider()?;
-        narrator.plain(&format!(
-            "  identity provider    127.0.0.1:{}",
-            self.ports.identity_provider
-        ))?;
+        narrator.plain(&format!("  identity provider    127.0.0.1:{}", self.ports.identity_provider))?;
         self.start_upstream(python).await?;
-        narrator.plain(&format!(
-            "  upstream MCP server  127.0.0.1:{}",
-            self.ports.upstream
-        ))?;
+        narrator.plain(&format!("  upstream MCP server  127.0.0.1:{}", self.ports.upstream))?;
         self.start_portcullis().await?;
         narrator.plain("  Portcullis           on a Unix socket")?;
         self.start_envoy(envoy).await?;
-        narrator.plain(&format!(
-            "  Envoy                127.0.0.1:{}",
-            self.ports.envoy
-        ))?;
+        narrator.plain(&format!("  Envoy                127.0.0.1:{}", self.ports.envoy))?;
         Ok(idp)
     }
 
     /// Wait until one part ends on its own, and tell which.
     pub(super) async fn first_exit(&mut self) -> anyhow::Error {
-        let exits = self
-            .processes
-            .iter_mut()
-            .map(|process| Box::pin(process.exited()));
+        let exits = self.processes.iter_mut().map(|process| Box::pin(process.exited()));
         futures_util::future::select_all(exits).await.0
     }
 
@@ -137,19 +113,11 @@ impl Stage {
     }
 
     fn start_identity_provider(&mut self) -> anyhow::Result<IdentityProvider> {
-        let listener = self
-            .reserved
-            .take()
-            .context("the identity provider was started already")?;
+        let listener = self.reserved.take().context("the identity provider was started already")?;
         let resource = format!("http://127.0.0.1:{}/mcp", self.ports.envoy);
         let idp = IdentityProvider::new(self.ports.identity_provider, resource)?;
-        listener
-            .set_nonblocking(true)
-            .context("the identity provider's socket cannot be made non-blocking")?;
-        idp.serve(
-            tokio::net::TcpListener::from_std(listener)
-                .context("the identity provider cannot listen")?,
-        );
+        listener.set_nonblocking(true).context("the identity provider's socket cannot be made non-blocking")?;
+        idp.serve(tokio::net::TcpListener::from_std(listener).context("the identity provider cannot listen")?);
         Ok(idp)
     }
 
@@ -159,38 +127,19 @@ impl Stage {
         let arguments = [&*script.to_string_lossy(), "--port", &port.to_string()];
         let hint = "`make demo` installs one there with the packages that upstream.py needs; or pass --python PATH.";
         let log = self.folder.path.join("upstream.log");
-        let process = self.add(Process::start(
-            "upstream MCP server",
-            python,
-            &arguments,
-            log,
-            hint,
-        )?);
+        let process = self.add(Process::start("upstream MCP server", python, &arguments, log, hint)?);
         let listens = async || TcpStream::connect(("127.0.0.1", port)).await.is_ok();
-        process
-            .ready(&format!("it to listen on 127.0.0.1:{port}"), listens)
-            .await
+        process.ready(&format!("it to listen on 127.0.0.1:{port}"), listens).await
     }
 
     async fn start_portcullis(&mut self) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot tell where this program lies")?;
-        let (config, socket) = (
-            self.folder.path.join("portcullis.yaml"),
-            self.folder.socket(),
-        );
+        let (config, socket) = (self.folder.path.join("portcullis.yaml"), self.folder.socket());
         let arguments = ["serve", "--config", &*config.to_string_lossy()];
         let log = self.folder.path.join("portcullis.log");
-        let process = self.add(Process::start(
-            "Portcullis",
-            &program,
-            &arguments,
-            log,
-            "Build it again.",
-        )?);
+        let process = self.add(Process::start("Portcullis", &program, &arguments, log, "Build it again.")?);
         let listens = async || UnixStream::connect(&socket).await.is_ok();
-        process
-            .ready(&format!("it to listen on {}", socket.display()), listens)
-            .await
+        process.ready(&format!("it to listen on {}", socket.display()), listens).await
     }
 
     async fn start_envoy(&mut self, envoy: &Path) -> anyhow::Result<()> {
@@ -198,31 +147,15 @@ impl Stage {
         let config = self.folder.path.join("envoy.yaml");
         let config = config.to_string_lossy();
         // Without a hot-restart region two demos can run at the same time.
-        let arguments = [
-            "--disable-hot-restart",
-            "--concurrency",
-            "1",
-            "--log-level",
-            "warning",
-            "-c",
-            &*config,
-        ];
+        let arguments = ["--disable-hot-restart", "--concurrency", "1", "--log-level", "warning", "-c", &*config];
         let hint = "`make demo` installs one there; or pass --envoy PATH.";
         let log = self.folder.path.join("envoy.log");
         let process = self.add(Process::start("Envoy", envoy, &arguments, log, hint)?);
         let live = async || match Connection::open(port).await {
-            Ok(mut admin) => admin
-                .send(&Request::get("/ready"))
-                .await
-                .is_ok_and(|answer| answer.status.is_success()),
+            Ok(mut admin) => admin.send(&Request::get("/ready")).await.is_ok_and(|answer| answer.status.is_success()),
             Err(_) => false,
         };
-        process
-            .ready(
-                &format!("its admin page on 127.0.0.1:{port} to say that it is ready"),
-                live,
-            )
-            .await
+        process.ready(&format!("its admin page on 127.0.0.1:{port} to say that it is ready"), live).await
     }
 
     fn add(&mut self, process: Process) -> &mut Process {
@@ -232,8 +165,7 @@ impl Stage {
     }
 
     fn write_files(&self) -> anyhow::Result<()> {
-        std::fs::create_dir(self.folder.path.join("records"))
-            .context("cannot make a folder on the stage")?;
+        std::fs::create_dir(self.folder.path.join("records")).context("cannot make a folder on the stage")?;
         for name in FILES {
             let from = shipped(EXAMPLE, name)?;
             std::fs::copy(&from, self.folder.path.join(name))
@@ -259,28 +191,15 @@ impl Stage {
             &[
                 (SHIPPED_SOCKET, socket),
                 ("port_value: 20001", format!("port_value: {}", ports.envoy)),
-                (
-                    "port_value: 9901",
-                    format!("port_value: {}", ports.envoy_admin),
-                ),
-                (
-                    "port_value: 9000",
-                    format!("port_value: {}", ports.upstream),
-                ),
+                ("port_value: 9901", format!("port_value: {}", ports.envoy_admin)),
+                ("port_value: 9000", format!("port_value: {}", ports.upstream)),
             ],
         )
     }
 
-    fn write_substituted(
-        &self,
-        from: &Path,
-        to: &str,
-        pairs: &[(&str, String)],
-    ) -> anyhow::Result<()> {
-        let text = std::fs::read_to_string(from)
-            .with_context(|| format!("could not read {}", from.display()))?;
-        let text = substitute(&text, pairs)
-            .with_context(|| format!("{} is not as expected", from.display()))?;
+    fn write_substituted(&self, from: &Path, to: &str, pairs: &[(&str, String)]) -> anyhow::Result<()> {
+        let text = std::fs::read_to_string(from).with_context(|| format!("could not read {}", from.display()))?;
+        let text = substitute(&text, pairs).with_context(|| format!("{} is not as expected", from.display()))?;
         let to = self.folder.path.join(to);
         std::fs::write(&to, text).with_context(|| format!("could not write {}", to.display()))
     }
@@ -298,10 +217,7 @@ pub(super) fn substitute(text: &str, pairs: &[(&str, String)]) -> anyhow::Result
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        let next = pairs
-            .iter()
-            .filter_map(|(from, to)| Some((rest.find(from)?, *from, to)))
-            .min_by_key(|hit| hit.0);
+        let next = pairs.iter().filter_map(|(from, to)| Some((rest.find(from)?, *from, to))).min_by_key(|hit| hit.0);
         let Some((at, from, to)) = next else { break };
         let (before, found) = rest.split_at(at);
         result.push_str(before);
@@ -325,10 +241,7 @@ fn shipped(folder: &str, name: &str) -> anyhow::Result<PathBuf> {
 
 fn free() -> anyhow::Result<(TcpListener, u16)> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("no free port on 127.0.0.1")?;
-    let port = listener
-        .local_addr()
-        .context("a listener without an address")?
-        .port();
+    let port = listener.local_addr().context("a listener without an address")?.port();
     Ok((listener, port))
 }
 
@@ -340,8 +253,7 @@ struct Folder {
 impl Folder {
     fn new() -> anyhow::Result<Self> {
         let mut random = [0; 8];
-        getrandom::fill(&mut random)
-            .map_err(|error| anyhow::anyhow!("no random bytes from the system: {error}"))?;
+        getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random bytes from the system: {error}"))?;
         let name = format!("portcullis-demo-{:016x}", u64::from_le_bytes(random));
         let path = std::env::temp_dir().join(name);
         // `mkdir` fails when something is there already, a link of someone else's included.

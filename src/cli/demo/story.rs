@@ -10,16 +10,8 @@ use super::identity_provider::{IdentityProvider, Person};
 use super::narrator::Narrator;
 use super::watch::{Seen, Watch};
 
-const ANA: Person = Person {
-    sub: "ana",
-    email: "ana@acme.com",
-    groups: &[],
-};
-const BO: Person = Person {
-    sub: "bo",
-    email: "bo@acme.com",
-    groups: &["case-editors"],
-};
+const ANA: Person = Person { sub: "ana", email: "ana@acme.com", groups: &[] };
+const BO: Person = Person { sub: "bo", email: "bo@acme.com", groups: &["case-editors"] };
 
 /// The credential that `examples/demo/upstream-token` holds, as far as the upstream's log shows it.
 const SERVICE_CREDENTIAL: &str = "Bearer upstream-";
@@ -64,21 +56,11 @@ pub(super) fn to_try() -> [Request; 3] {
 /// # Errors
 ///
 /// The first thing that did not come out as it must, with the step, what was expected and what came.
-pub(super) async fn tell<W: Write>(
-    cast: &Cast,
-    watch: &mut Watch,
-    narrator: &mut Narrator<W>,
-) -> anyhow::Result<()> {
+pub(super) async fn tell<W: Write>(cast: &Cast, watch: &mut Watch, narrator: &mut Narrator<W>) -> anyhow::Result<()> {
     // What starting up left in the log is no part of the story.
     watch.seen().await?;
     let client = Connection::open(cast.edge).await?;
-    let mut story = Story {
-        cast,
-        watch,
-        narrator,
-        client,
-        title: "",
-    };
+    let mut story = Story { cast, watch, narrator, client, title: "" };
     let outcome = story.all_steps().await;
     let title = story.title;
     outcome.with_context(|| format!("the step \"{title}\" did not come out"))
@@ -113,25 +95,12 @@ impl<W: Write> Story<'_, W> {
             "Ana (reader, holds cases:read) searches cases. The upstream gets the call with its own service \
              credential;\nAna's token stays on this side.",
         )?;
-        let answer = self
-            .exchange(Request::call("1", SEARCH.0, SEARCH.1).bearing(&self.cast.ana))
-            .await?;
+        let answer = self.exchange(Request::call("1", SEARCH.0, SEARCH.1).bearing(&self.cast.ana)).await?;
         self.allowed_with(&answer, "1")?;
-        self.expect(
-            "cases found",
-            "2",
-            &answer.at("/result/structuredContent/total"),
-        )?;
+        self.expect("cases found", "2", &answer.at("/result/structuredContent/total"))?;
         let seen = self.upstream_saw(&["tools/call search_cases"]).await?;
-        let credential = seen
-            .first()
-            .and_then(|call| call.authorization.as_deref())
-            .unwrap_or("none");
-        self.expect(
-            "the upstream's Authorization begins with",
-            SERVICE_CREDENTIAL,
-            credential,
-        )
+        let credential = seen.first().and_then(|call| call.authorization.as_deref()).unwrap_or("none");
+        self.expect("the upstream's Authorization begins with", SERVICE_CREDENTIAL, credential)
     }
 
     async fn refused_then_allowed(&mut self) -> anyhow::Result<()> {
@@ -141,27 +110,13 @@ impl<W: Write> Story<'_, W> {
              double\nwould round), at HTTP 200: her MCP session lives on, and so does her connection.",
         )?;
         let id = "9007199254740993";
-        let answer = self
-            .exchange(Request::call(id, UPDATE.0, UPDATE.1).bearing(&self.cast.ana))
-            .await?;
+        let answer = self.exchange(Request::call(id, UPDATE.0, UPDATE.1).bearing(&self.cast.ana)).await?;
         self.refused_with(&answer, id, "policy.not_permitted")?;
         self.upstream_saw(&[]).await?;
-        let answer = self
-            .exchange(Request::call(r#""a\u0062c""#, SEARCH.0, SEARCH.1).bearing(&self.cast.ana))
-            .await?;
-        self.expect(
-            "HTTP status on the same connection",
-            200,
-            answer.status.as_u16(),
-        )?;
-        self.expect(
-            "cases found",
-            "2",
-            &answer.at("/result/structuredContent/total"),
-        )?;
-        self.upstream_saw(&["tools/call search_cases"])
-            .await
-            .map(drop)
+        let answer = self.exchange(Request::call(r#""a\u0062c""#, SEARCH.0, SEARCH.1).bearing(&self.cast.ana)).await?;
+        self.expect("HTTP status on the same connection", 200, answer.status.as_u16())?;
+        self.expect("cases found", "2", &answer.at("/result/structuredContent/total"))?;
+        self.upstream_saw(&["tools/call search_cases"]).await.map(drop)
     }
 
     async fn two_listings(&mut self) -> anyhow::Result<()> {
@@ -169,24 +124,13 @@ impl<W: Write> Story<'_, W> {
             "Two callers, two listings",
             "Each caller sees the tools that they may call. export_cases, which nobody priced, is in neither list.",
         )?;
-        for (token, tools) in [
-            (&self.cast.ana, "search_cases"),
-            (&self.cast.bo, "search_cases, update_case"),
-        ] {
-            let answer = self
-                .exchange(Request::mcp("tools/list", "3", None, "").bearing(token))
-                .await?;
+        for (token, tools) in [(&self.cast.ana, "search_cases"), (&self.cast.bo, "search_cases, update_case")] {
+            let answer = self.exchange(Request::mcp("tools/list", "3", None, "").bearing(token)).await?;
             self.allowed_with(&answer, "3")?;
-            self.expect(
-                "tools listed",
-                tools,
-                &answer.names("/result/tools").join(", "),
-            )?;
+            self.expect("tools listed", tools, &answer.names("/result/tools").join(", "))?;
             self.expect("cacheScope", "private", &answer.at("/result/cacheScope"))?;
         }
-        self.upstream_saw(&["tools/list", "tools/list"])
-            .await
-            .map(drop)
+        self.upstream_saw(&["tools/list", "tools/list"]).await.map(drop)
     }
 
     async fn no_token(&mut self) -> anyhow::Result<()> {
@@ -194,29 +138,18 @@ impl<W: Write> Story<'_, W> {
             "No token",
             "401 with a challenge that says where to read who issues tokens (RFC 9728); that document needs none.",
         )?;
-        let answer = self
-            .exchange(Request::call("4", SEARCH.0, SEARCH.1))
-            .await?;
+        let answer = self.exchange(Request::call("4", SEARCH.0, SEARCH.1)).await?;
         self.expect("HTTP status", 401, answer.status.as_u16())?;
-        let document = format!(
-            "http://127.0.0.1:{}/.well-known/oauth-protected-resource/mcp",
-            self.cast.edge
-        );
+        let document = format!("http://127.0.0.1:{}/.well-known/oauth-protected-resource/mcp", self.cast.edge);
         self.contains(
             "the challenge",
             answer.header("www-authenticate"),
             &format!("resource_metadata=\"{document}\""),
         )?;
-        let answer = self
-            .exchange(Request::get("/.well-known/oauth-protected-resource/mcp"))
-            .await?;
+        let answer = self.exchange(Request::get("/.well-known/oauth-protected-resource/mcp")).await?;
         self.expect("HTTP status", 200, answer.status.as_u16())?;
         let resource = format!("http://127.0.0.1:{}/mcp", self.cast.edge);
-        self.expect(
-            "the resource it describes",
-            &*resource,
-            &answer.at("/resource"),
-        )?;
+        self.expect("the resource it describes", &*resource, &answer.at("/resource"))?;
         self.upstream_saw(&[]).await.map(drop)
     }
 
@@ -235,14 +168,8 @@ impl<W: Write> Story<'_, W> {
         self.upstream_saw(&[]).await?;
         let answer = self.exchange(call.bearing(&self.cast.bo_writing)).await?;
         self.allowed_with(&answer, "5")?;
-        self.expect(
-            "the case's new status",
-            "closed",
-            &answer.at("/result/structuredContent/status"),
-        )?;
-        self.upstream_saw(&["tools/call update_case"])
-            .await
-            .map(drop)
+        self.expect("the case's new status", "closed", &answer.at("/result/structuredContent/status"))?;
+        self.upstream_saw(&["tools/call update_case"]).await.map(drop)
     }
 
     async fn header_lies(&mut self) -> anyhow::Result<()> {
@@ -255,11 +182,7 @@ impl<W: Write> Story<'_, W> {
         let answer = self.exchange(call.bearing(&self.cast.ana)).await?;
         self.expect("HTTP status", 400, answer.status.as_u16())?;
         self.expect("the id", "6", answer.id())?;
-        self.expect(
-            "the code (HeaderMismatch)",
-            "-32020",
-            &answer.at("/error/code"),
-        )?;
+        self.expect("the code (HeaderMismatch)", "-32020", &answer.at("/error/code"))?;
         self.upstream_saw(&[]).await.map(drop)
     }
 
@@ -268,9 +191,7 @@ impl<W: Write> Story<'_, W> {
             "An unpriced tool",
             "The upstream serves export_cases, but nobody decided what it costs. It runs for no one, Bo included.",
         )?;
-        let answer = self
-            .exchange(Request::call("7", "export_cases", "{}").bearing(&self.cast.bo_writing))
-            .await?;
+        let answer = self.exchange(Request::call("7", "export_cases", "{}").bearing(&self.cast.bo_writing)).await?;
         self.refused_with(&answer, "7", "policy.unpriced")?;
         self.upstream_saw(&[]).await.map(drop)
     }
@@ -282,21 +203,16 @@ impl<W: Write> Story<'_, W> {
              (cases:internal). Every pattern that covers it applies: Ana may not read it, Bo may.",
         )?;
         let uri = "cases://case/1042";
-        let answer = self
-            .exchange(Request::read("8", uri).bearing(&self.cast.ana))
-            .await?;
+        let answer = self.exchange(Request::read("8", uri).bearing(&self.cast.ana)).await?;
         self.allowed_with(&answer, "8")?;
-        self.upstream_saw(&["resources/read cases://case/1042"])
-            .await?;
+        self.upstream_saw(&["resources/read cases://case/1042"]).await?;
         let read = Request::read("9", &format!("{uri}/internal"));
         let answer = self.exchange(read.clone().bearing(&self.cast.ana)).await?;
         self.refused_with(&answer, "9", "policy.not_permitted")?;
         self.upstream_saw(&[]).await?;
         let answer = self.exchange(read.bearing(&self.cast.bo)).await?;
         self.allowed_with(&answer, "9")?;
-        self.upstream_saw(&["resources/read cases://case/1042/internal"])
-            .await
-            .map(drop)
+        self.upstream_saw(&["resources/read cases://case/1042/internal"]).await.map(drop)
     }
 
     fn step(&mut self, title: &'static str, about: &str) -> anyhow::Result<()> {
@@ -315,11 +231,7 @@ impl<W: Write> Story<'_, W> {
     fn allowed_with(&mut self, answer: &Answer, id: &str) -> anyhow::Result<()> {
         self.expect("HTTP status", 200, answer.status.as_u16())?;
         self.expect("the id", id, answer.id())?;
-        self.expect(
-            "the result's type",
-            "complete",
-            &answer.at("/result/resultType"),
-        )
+        self.expect("the result's type", "complete", &answer.at("/result/resultType"))
     }
 
     /// A policy frame: HTTP 200, an error under this id, with this reason, and no challenge (ladder §3).
@@ -340,12 +252,7 @@ impl<W: Write> Story<'_, W> {
         Ok(seen)
     }
 
-    fn expect<T: PartialEq + Display + Copy>(
-        &mut self,
-        what: &str,
-        expected: T,
-        came: T,
-    ) -> anyhow::Result<()> {
+    fn expect<T: PartialEq + Display + Copy>(&mut self, what: &str, expected: T, came: T) -> anyhow::Result<()> {
         if expected != came {
             bail!("{what}: expected `{expected}`, came `{came}`");
         }

@@ -28,9 +28,7 @@ impl Seen {
     /// The request in few words: `tools/call search_cases`.
     pub(super) fn brief(&self) -> String {
         let method = self.method.as_deref().unwrap_or(&self.http);
-        self.name
-            .as_ref()
-            .map_or_else(|| method.to_owned(), |name| format!("{method} {name}"))
+        self.name.as_ref().map_or_else(|| method.to_owned(), |name| format!("{method} {name}"))
     }
 }
 
@@ -45,12 +43,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Watch the server on this loopback port, which writes this log.
     pub(super) fn new(port: u16, log: PathBuf) -> Self {
-        Self {
-            port,
-            log,
-            read: 0,
-            fences: 0,
-        }
+        Self { port, log, read: 0, fences: 0 }
     }
 
     /// Every request that reached the server since the last time, in order.
@@ -78,9 +71,6 @@ impl Watch {
             }
             seen.push(request);
         }
-        anyhow::bail!(
-            "expected a line for `{fence}` in the upstream's log {}, found none",
-            self.log.display()
-        )
+        anyhow::bail!("expected a line for `{fence}` in the upstream's log {}, found none", self.log.display())
     }
 }

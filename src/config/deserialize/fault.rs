@@ -160,7 +160,12 @@ fn one_of(names: &[&str]) -> String {
 /// The known name that is one or two slips of the pen away.
 fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let allowed = if written.chars().count() > 3 { 2 } else { 1 };
-    known.iter().map(|name| (distance(written, name), *name)).filter(|(slips, _)| *slips <= allowed).min().map(|(_, n)| n)
+    known
+        .iter()
+        .map(|name| (distance(written, name), *name))
+        .filter(|(slips, _)| *slips <= allowed)
+        .min()
+        .map(|(_, n)| n)
 }
 
 /// Levenshtein distance.

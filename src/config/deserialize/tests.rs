@@ -44,9 +44,9 @@ fn outcome(text: &str) -> (Option<Outer>, Vec<String>) {
         _ => None,
     };
     let (value, faults) = load(&mut root, later);
-    let told = faults.iter().map(|fault| {
-        format!("{}:{} {}: {}", fault.place.line, fault.place.column, fault.path, fault.message)
-    });
+    let told = faults
+        .iter()
+        .map(|fault| format!("{}:{} {}: {}", fault.place.line, fault.place.column, fault.path, fault.message));
     (value, told.collect())
 }
 
@@ -71,23 +71,29 @@ fn every_fault_is_told_with_its_place() {
     let mut told = faults(text);
     // They come in the order in which serde meets them; the report sorts by line later.
     told.sort();
-    assert_eq!(told, [
-        "3:9 inner.size: expected a whole number that is not negative, found `many`",
-        "4:7 inner.on: expected a boolean, found `yes`",
-        "5:3 inner.zzz: expected one of `size`, `on`, `note`, found the unknown key `zzz`; remove it",
-        "6:10 map.a: expected a whole number that is not negative, found `-1`",
-        "8:10 list[0].size: expected a whole number that is not negative, found `70000`",
-        "9:3 list[1]: expected a mapping, found `7`",
-    ]);
+    assert_eq!(
+        told,
+        [
+            "3:9 inner.size: expected a whole number that is not negative, found `many`",
+            "4:7 inner.on: expected a boolean, found `yes`",
+            "5:3 inner.zzz: expected one of `size`, `on`, `note`, found the unknown key `zzz`; remove it",
+            "6:10 map.a: expected a whole number that is not negative, found `-1`",
+            "8:10 list[0].size: expected a whole number that is not negative, found `70000`",
+            "9:3 list[1]: expected a mapping, found `7`",
+        ]
+    );
 }
 
 #[test]
 fn all_missing_keys_of_a_mapping_are_told_at_once() {
-    assert_eq!(faults("inner: {}\n"), [
-        "1:1 inner: expected the key `size`, which is missing here; add it",
-        "1:1 inner: expected the key `on`, which is missing here; add it",
-        "1:1 : expected the key `name`, which is missing here; add it",
-    ]);
+    assert_eq!(
+        faults("inner: {}\n"),
+        [
+            "1:1 inner: expected the key `size`, which is missing here; add it",
+            "1:1 inner: expected the key `on`, which is missing here; add it",
+            "1:1 : expected the key `name`, which is missing here; add it",
+        ]
+    );
 }
 
 #[test]
@@ -105,10 +111,13 @@ fn a_slip_of_the_pen_is_recognised() {
 
 #[test]
 fn what_a_later_version_has_is_told_apart_from_a_typo() {
-    assert_eq!(faults("name: x\ninner: {size: 1, on: true}\ngates: []\nchoice: shadow\n"), [
-        "3:1 gates: asking gates is not available in this version of Portcullis; remove it",
-        "4:9 choice: `shadow` is not available in this version of Portcullis; remove it",
-    ]);
+    assert_eq!(
+        faults("name: x\ninner: {size: 1, on: true}\ngates: []\nchoice: shadow\n"),
+        [
+            "3:1 gates: asking gates is not available in this version of Portcullis; remove it",
+            "4:9 choice: `shadow` is not available in this version of Portcullis; remove it",
+        ]
+    );
 }
 
 #[test]
@@ -117,7 +126,10 @@ fn the_forms_of_a_choice_are_checked() {
     assert_eq!(choice("{plain: 1}"), ["3:17 choice.plain: expected `plain` alone, found a value behind it"]);
     assert_eq!(choice("with"), ["3:9 choice: expected `with: …`, found `with` alone"]);
     assert_eq!(choice("{a: 1, b: 2}"), ["3:9 choice: expected exactly one key here, found 2"]);
-    assert_eq!(choice("{wiht: {}}"), ["3:10 choice.wiht: expected one of `plain`, `with`, found `wiht`; did you mean `with`?"]);
+    assert_eq!(
+        choice("{wiht: {}}"),
+        ["3:10 choice.wiht: expected one of `plain`, `with`, found `wiht`; did you mean `with`?"]
+    );
     assert_eq!(choice("[]"), ["3:9 choice: expected one of `plain`, `with`, found a list"]);
     assert!(choice("").is_empty(), "nothing is the default");
 }

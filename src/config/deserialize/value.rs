@@ -150,9 +150,7 @@ impl<'a> Deserializer<'a> for Reader<'a> {
                     return Err(fault.at(self.node.id));
                 }
             },
-            Content::Scalar { text, .. } if !self.is_null() => {
-                Variant { name: text, key: None, content: None }
-            }
+            Content::Scalar { text, .. } if !self.is_null() => Variant { name: text, key: None, content: None },
             Content::Scalar { .. } => return Err(Fault::not_one_of(Unexpected::Unit, variants).at(self.node.id)),
             Content::Sequence(_) => return Err(Fault::not_one_of(Unexpected::Seq, variants).at(self.node.id)),
         };
@@ -239,7 +237,9 @@ impl<'a> VariantAccess<'a> for Variant<'a> {
         match self.content {
             None => Ok(()),
             Some(node) if (Reader { node }).is_null() => Ok(()),
-            Some(node) => Err(Fault::custom(format_args!("expected `{}` alone, found a value behind it", self.name)).at(node.id)),
+            Some(node) => {
+                Err(Fault::custom(format_args!("expected `{}` alone, found a value behind it", self.name)).at(node.id))
+            }
         }
     }
 
@@ -252,11 +252,7 @@ impl<'a> VariantAccess<'a> for Variant<'a> {
         Reader { node: self.content()? }.deserialize_any(visitor)
     }
 
-    fn struct_variant<V: Visitor<'a>>(
-        self,
-        _fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
+    fn struct_variant<V: Visitor<'a>>(self, _fields: &'static [&'static str], visitor: V) -> Result<V::Value, Fault> {
         Reader { node: self.content()? }.deserialize_any(visitor)
     }
 }

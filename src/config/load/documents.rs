@@ -150,8 +150,9 @@ pub(super) fn bytes(path: &Path, report: &mut Report) -> Option<Vec<u8>> {
     match read {
         Ok(bytes) => Some(bytes),
         Err(error) => {
-            let message =
-                format!("expected a file that can be read, but {error}; check that it exists and may be read by this user");
+            let message = format!(
+                "expected a file that can be read, but {error}; check that it exists and may be read by this user"
+            );
             report.fault_at(path, Place { line: 1, column: 1 }, message);
             None
         }

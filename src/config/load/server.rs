@@ -19,9 +19,8 @@ use crate::policy::Segment;
 use crate::record::Recorded;
 
 /// Keys that mean something on MCP servers only.
-const MCP_ONLY: [&str; 9] = [
-    "protocol", "mode", "policy", "record", "capability_scopes", "limits", "timeouts", "denials", "screen",
-];
+const MCP_ONLY: [&str; 9] =
+    ["protocol", "mode", "policy", "record", "capability_scopes", "limits", "timeouts", "denials", "screen"];
 
 /// Looks at one server of the configuration.
 struct Check<'a> {
@@ -104,7 +103,8 @@ impl Check<'_> {
         let name = &self.server.name;
         let simple = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if name.is_empty() || name.len() > 64 || !simple {
-            let message = format!("expected 1 to 64 letters, digits, `-`, `_` and `.`, found `{name}`; rename the server");
+            let message =
+                format!("expected 1 to 64 letters, digits, `-`, `_` and `.`, found `{name}`; rename the server");
             self.fault(&["name".into()], &message, report);
         }
     }
@@ -133,7 +133,8 @@ impl Check<'_> {
     fn protocol(&self, report: &mut Report) {
         if self.server.protocol.is_empty() && self.is_whole("protocol") {
             let only = ProtocolVersion::V2026_07_28.as_str();
-            let message = format!("expected at least one revision, found none; write [\"{only}\"] or leave the key out");
+            let message =
+                format!("expected at least one revision, found none; write [\"{only}\"] or leave the key out");
             self.fault(&["protocol".into()], &message, report);
         }
     }
@@ -148,11 +149,14 @@ impl Check<'_> {
                 self.fault(&path, "expected `upstream.url` on servers of `kind: mcp` only; remove it", report);
             }
             (Some(text), Kind::Mcp) => {
-                let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-                let plain = |url: &Url| url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+                let url =
+                    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+                let plain =
+                    |url: &Url| url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
                 if !url.as_ref().is_some_and(plain) {
-                    let message =
-                        format!("expected an absolute http or https URL without user and fragment, found `{text}`; correct it");
+                    let message = format!(
+                        "expected an absolute http or https URL without user and fragment, found `{text}`; correct it"
+                    );
                     self.fault(&path, &message, report);
                 }
             }
@@ -186,7 +190,9 @@ impl Check<'_> {
 
     /// A client that read one issuer here and meets tokens of another is lost.
     fn authorization_server(&self, report: &mut Report) {
-        let (Some(document), Some(identity)) = (&self.server.authorization_server, &self.server.identity) else { return };
+        let (Some(document), Some(identity)) = (&self.server.authorization_server, &self.server.identity) else {
+            return;
+        };
         if !self.is_whole("identity") {
             return;
         }
@@ -194,7 +200,8 @@ impl Check<'_> {
         let path = ["authorization_server".into(), "issuer".into()];
         match (own, identity.issuer()) {
             (Some(own), Some(issuer)) if own != issuer => {
-                let message = format!("expected the issuer of the identity's tokens, `{issuer}`, found `{own}`; make them equal");
+                let message =
+                    format!("expected the issuer of the identity's tokens, `{issuer}`, found `{own}`; make them equal");
                 self.fault(&path, &message, report);
             }
             (_, None) => {

@@ -80,8 +80,11 @@ impl Folder {
         let folder = Self { dir: tempfile::tempdir().expect("a folder") };
         fs::create_dir(folder.path("records")).expect("a folder");
         let files = [
-            ("portcullis.yaml", PORTCULLIS), ("policy.yaml", POLICY), ("records/cases.yaml", &record()),
-            ("records/cases.json", DEFINITIONS), ("token", "secret\n"),
+            ("portcullis.yaml", PORTCULLIS),
+            ("policy.yaml", POLICY),
+            ("records/cases.yaml", &record()),
+            ("records/cases.json", DEFINITIONS),
+            ("token", "secret\n"),
         ];
         for (name, content) in files {
             folder.write(name, content);
@@ -149,7 +152,10 @@ fn a_good_configuration_loads_without_a_word() {
     assert_eq!(server.prices.tool("update").map(|tool| &*tool.permission_name), Some("cases:write"));
     let needed = server.prices.tool("update").map(|tool| server.scopes.names(&tool.scopes).collect::<Vec<_>>());
     assert_eq!(needed, Some(vec!["cases:write"]), "a bare name in capability_scopes is the tool");
-    assert_eq!(server.credential.header_value().map(|value| value.as_bytes().to_vec()), Some(b"Bearer secret".to_vec()));
+    assert_eq!(
+        server.credential.header_value().map(|value| value.as_bytes().to_vec()),
+        Some(b"Bearer secret".to_vec())
+    );
     assert!(server.metadata.document("/.well-known/oauth-protected-resource/mcp").is_some());
     assert!(server.metadata.document("/.well-known/oauth-authorization-server").is_some());
     let names: Vec<_> = files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
@@ -162,18 +168,29 @@ fn a_good_configuration_loads_without_a_word() {
 fn five_faults_in_one_file_are_five_located_messages() {
     let folder = Folder::new();
     folder
-        .replace("portcullis.yaml", "listen: {ext_proc: unix:/run/portcullis.sock}\n", "listen: {ext_proc: tcp}\nunmatched: allow\n")
-        .replace("portcullis.yaml", "  resource: https://mcp.acme.com/mcp\n", "  resource: http://mcp.acme.com/mcp?a=b\n  limts: {request: 1MiB}\n")
+        .replace(
+            "portcullis.yaml",
+            "listen: {ext_proc: unix:/run/portcullis.sock}\n",
+            "listen: {ext_proc: tcp}\nunmatched: allow\n",
+        )
+        .replace(
+            "portcullis.yaml",
+            "  resource: https://mcp.acme.com/mcp\n",
+            "  resource: http://mcp.acme.com/mcp?a=b\n  limts: {request: 1MiB}\n",
+        )
         .replace("portcullis.yaml", "  capability_scopes: {update: cases:write}\n", "  limits: {request: 1MB}\n");
-    assert_eq!(folder.faults(), [
-        "portcullis.yaml:1:20: listen.ext_proc: expected `unix:/absolute/path` or `{address: …, tls: {…}}`, found `tcp`",
-        "portcullis.yaml:2:12: unmatched: expected one of `deny`, `pass`, found `allow`",
-        "portcullis.yaml:6:13: servers[0].resource: expected an absolute https URL (http on loopback only) without user, query \
+    assert_eq!(
+        folder.faults(),
+        [
+            "portcullis.yaml:1:20: listen.ext_proc: expected `unix:/absolute/path` or `{address: …, tls: {…}}`, found `tcp`",
+            "portcullis.yaml:2:12: unmatched: expected one of `deny`, `pass`, found `allow`",
+            "portcullis.yaml:6:13: servers[0].resource: expected an absolute https URL (http on loopback only) without user, query \
          and fragment, got \"http://mcp.acme.com/mcp?a=b\": its scheme is another; correct the URL",
-        "portcullis.yaml:7:3: servers[0].limts: expected a known key, found `limts`; did you mean `limits`?",
-        "portcullis.yaml:19:21: servers[0].limits.request: expected a size with its unit, such as 64KiB or 1MiB, of at \
+            "portcullis.yaml:7:3: servers[0].limts: expected a known key, found `limts`; did you mean `limits`?",
+            "portcullis.yaml:19:21: servers[0].limits.request: expected a size with its unit, such as 64KiB or 1MiB, of at \
          most 1GiB, found `1MB`",
-    ]);
+        ]
+    );
 }
 
 #[test]
@@ -194,7 +211,9 @@ fn a_file_that_is_not_there_is_a_fault_of_its_own() {
 #[test]
 fn plain_http_needs_an_identity_and_nothing_of_mcp() {
     let folder = Folder::new();
-    folder.write("portcullis.yaml", "\
+    folder.write(
+        "portcullis.yaml",
+        "\
 listen: {ext_proc: unix:/run/portcullis.sock}
 unmatched: pass
 servers:
@@ -203,15 +222,22 @@ servers:
   match: {cluster: web}
   resource: http://127.0.0.1:8080/
   identity: {peer: {trust_domains: [acme.com]}}
-");
+",
+    );
     assert_eq!(folder.warnings(), [""; 0]);
     let serving = folder.load().serving.expect("something to serve");
     let server = serving.snapshot.by_cluster("web").expect("the server");
     assert!(server.record.is_empty() && server.prices.capabilities().is_empty());
-    folder.replace("portcullis.yaml", "  kind: http\n", "  kind: http\n  screen: off\n  policy: {file: policy.yaml}\n  upstream: {url: http://a}\n");
+    folder.replace(
+        "portcullis.yaml",
+        "  kind: http\n",
+        "  kind: http\n  screen: off\n  policy: {file: policy.yaml}\n  upstream: {url: http://a}\n",
+    );
     let faults = folder.faults();
     assert_eq!(faults.len(), 3, "{faults:?}");
-    for (fault, start) in faults.iter().zip(["portcullis.yaml:6:3: servers[0].screen:", "portcullis.yaml:7:3:", "portcullis.yaml:8:19:"]) {
+    for (fault, start) in
+        faults.iter().zip(["portcullis.yaml:6:3: servers[0].screen:", "portcullis.yaml:7:3:", "portcullis.yaml:8:19:"])
+    {
         assert!(fault.starts_with(start) && fault.contains("`kind: mcp` only"), "{fault}");
     }
 }
@@ -239,11 +265,18 @@ fn what_nothing_costs_is_a_warning_unless_another_server_has_it() {
 fn a_recorded_definition_without_a_price_and_a_foreign_record_are_warnings() {
     let folder = Folder::new();
     folder
-        .replace("records/cases.json", "\"tool:search\":", "\"tool:extra\": {\"name\": \"extra\"},\n    \"tool:search\":")
+        .replace(
+            "records/cases.json",
+            "\"tool:search\":",
+            "\"tool:extra\": {\"name\": \"extra\"},\n    \"tool:search\":",
+        )
         .replace("records/cases.yaml", "from: https://vendor.example.com/mcp", "from: https://other.example.com/mcp");
-    assert_eq!(folder.warnings(), [
-        "records/cases.json:4:19: tool:extra is recorded but has no price, so it never runs; price it to allow it",
-        "records/cases.yaml:1:18: recorded.from: the record was taken from `https://other.example.com/mcp`, but `cases` \
+    assert_eq!(
+        folder.warnings(),
+        [
+            "records/cases.json:4:19: tool:extra is recorded but has no price, so it never runs; price it to allow it",
+            "records/cases.yaml:1:18: recorded.from: the record was taken from `https://other.example.com/mcp`, but `cases` \
          forwards to `https://vendor.example.com/mcp`; record that server, or correct the one that is wrong",
-    ]);
+        ]
+    );
 }

@@ -44,7 +44,8 @@ impl Match {
         faults.extend(self.path_fault().map(|message| ("path", message)));
         for authority in self.authority.iter().flat_map(OneOrMany::iter) {
             if !is_authority(authority) {
-                let message = format!("expected a host with an optional port, as mcp.acme.com:8443, found `{authority}`");
+                let message =
+                    format!("expected a host with an optional port, as mcp.acme.com:8443, found `{authority}`");
                 faults.push(("authority", message));
             }
         }
@@ -53,7 +54,9 @@ impl Match {
 
     fn path_fault(&self) -> Option<String> {
         match (&self.authority, &self.path) {
-            (Some(_), None) => Some("expected the `path` that goes with `authority`, which is missing; add it".to_owned()),
+            (Some(_), None) => {
+                Some("expected the `path` that goes with `authority`, which is missing; add it".to_owned())
+            }
             (None, Some(_)) => {
                 Some("expected `path` beside `authority` only; remove it, or match by authority".to_owned())
             }
@@ -74,9 +77,12 @@ impl Match {
         let path = self.path.as_deref().unwrap_or_default();
         let mut keys = named("route", &self.route);
         keys.extend(named("cluster", &self.cluster));
-        keys.extend(self.authority.iter().flat_map(OneOrMany::iter).map(|authority| {
-            ("authority", format!("{}{path}", normal_authority(authority, scheme)))
-        }));
+        keys.extend(
+            self.authority
+                .iter()
+                .flat_map(OneOrMany::iter)
+                .map(|authority| ("authority", format!("{}{path}", normal_authority(authority, scheme)))),
+        );
         keys
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
-use serde::Deserialize;
 
 use super::matcher::Match;
 use super::values::{ByteSize, FileOr, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
@@ -126,7 +126,9 @@ impl<'de> Deserialize<'de> for AuthorizationServer {
         let members = serde_json::Map::deserialize(deserializer)?;
         match members.get("issuer").and_then(serde_json::Value::as_str) {
             Some(_) => Ok(Self(members)),
-            None => Err(D::Error::custom("expected the member `issuer` (RFC 8414 §2), the authorization server's URL; add it")),
+            None => Err(D::Error::custom(
+                "expected the member `issuer` (RFC 8414 §2), the authorization server's URL; add it",
+            )),
         }
     }
 }

@@ -48,10 +48,19 @@ fn everything_else_has_a_default() {
     let limits = &server.limits;
     assert_eq!((limits.request.bytes(), limits.listing.bytes(), limits.answer.bytes()), (1 << 20, 1 << 20, 16 << 20));
     assert_eq!(limits.depth.get(), 64);
-    assert_eq!((server.timeouts.body.get(), server.timeouts.answer.get()), (Duration::from_secs(10), Duration::from_secs(60)));
+    assert_eq!(
+        (server.timeouts.body.get(), server.timeouts.answer.get()),
+        (Duration::from_secs(10), Duration::from_secs(60))
+    );
     let denials = &server.denials;
-    assert_eq!((denials.policy_status.get(), denials.unlisted_method_status.get(), denials.upstream_status.get()), (200, 404, 502));
-    assert_eq!((denials.disclose, denials.step_up, denials.code.get()), (Disclose::Explicit, StepUp::Challenge, -32_000));
+    assert_eq!(
+        (denials.policy_status.get(), denials.unlisted_method_status.get(), denials.upstream_status.get()),
+        (200, 404, 502)
+    );
+    assert_eq!(
+        (denials.disclose, denials.step_up, denials.code.get()),
+        (Disclose::Explicit, StepUp::Challenge, -32_000)
+    );
     assert_eq!(server.upstream.credential, CredentialSource::None);
 }
 
@@ -92,13 +101,19 @@ fn a_policy_may_stand_inline() {
         fault("  policy: {file: policy.yaml, roles: {}}\n"),
         "7:31 expected `file`, found the unknown key `roles`; remove it"
     );
-    assert!(fault("  policy: {roles: {}, rules: [{rol: reader}]}\n").starts_with("7:32 expected a known key, found `rol`"));
+    assert!(
+        fault("  policy: {roles: {}, rules: [{rol: reader}]}\n").starts_with("7:32 expected a known key, found `rol`")
+    );
 }
 
 #[test]
 fn the_listener_is_a_socket_or_an_address() {
-    let listener = |text: &str| raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.expect("there").ext_proc);
-    assert!(matches!(listener("unix:/run/a.sock"), Ok(ExtProcListener::Unix(path)) if path == Path::new("/run/a.sock")));
+    let listener = |text: &str| {
+        raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.expect("there").ext_proc)
+    };
+    assert!(
+        matches!(listener("unix:/run/a.sock"), Ok(ExtProcListener::Unix(path)) if path == Path::new("/run/a.sock"))
+    );
     let tls = listener("{address: '[::1]:9002', tls: {cert: c, key: k, client_ca: a}}").expect("loads");
     assert!(matches!(tls, ExtProcListener::Tcp(TcpListener { tls: Some(_), insecure: false, .. })));
     for wrong in ["unix:run/a.sock", "unix:/", "127.0.0.1:9002", "[]", "7"] {
@@ -144,9 +159,19 @@ fn sizes_and_times_have_units_and_bounds() {
 #[test]
 fn denials_take_only_what_the_ladder_knows() {
     for wrong in [
-        "policy_status: 201", "policy_status: x", "disclose: maybe", "step_up: none", "unlisted_method_status: 405",
-        "upstream_status: 500", "code: -32601", "code: -32700", "code: -32020", "code: -32010", "code: 1.5",
-        "code: 9007199254740993", "nope: 1",
+        "policy_status: 201",
+        "policy_status: x",
+        "disclose: maybe",
+        "step_up: none",
+        "unlisted_method_status: 405",
+        "upstream_status: 500",
+        "code: -32601",
+        "code: -32700",
+        "code: -32020",
+        "code: -32010",
+        "code: 1.5",
+        "code: 9007199254740993",
+        "nope: 1",
     ] {
         assert!(read(&format!("  denials: {{{wrong}}}\n")).is_err(), "{wrong}");
     }
@@ -163,18 +188,28 @@ fn an_authorization_server_names_its_issuer() {
 #[test]
 fn a_matcher_is_exactly_one_form() {
     let faults = |text: &str| {
-        let text = format!("{LISTEN}servers:\n- name: a\n  match: {text}\n  resource: r\n  identity: {{static: {{subject: a}}}}\n");
+        let text = format!(
+            "{LISTEN}servers:\n- name: a\n  match: {text}\n  resource: r\n  identity: {{static: {{subject: a}}}}\n"
+        );
         raw(&text).expect("loads").servers[0].matcher.as_ref().expect("there").faults()
     };
     assert!(faults("{route: [a, b]}").is_empty());
     assert!(faults("{authority: 'mcp.acme.com:8443', path: /mcp}").is_empty());
     assert!(faults("{authority: ['[::1]:80', a.b.], path: /}").is_empty());
     for (text, key) in [
-        ("{}", ""), ("{route: a, cluster: b}", ""), ("{route: []}", "route"), ("{route: ['']}", "route"),
-        ("{authority: a}", "path"), ("{route: a, path: /x}", "path"), ("{authority: a, path: x}", "path"),
-        ("{authority: a, path: '/x?y'}", "path"), ("{authority: 'a b', path: /x}", "authority"),
-        ("{authority: 'https://a', path: /x}", "authority"), ("{authority: 'a:99999', path: /x}", "authority"),
-        ("{authority: '*.a', path: /x}", "authority"), ("{authority: 'u@a', path: /x}", "authority"),
+        ("{}", ""),
+        ("{route: a, cluster: b}", ""),
+        ("{route: []}", "route"),
+        ("{route: ['']}", "route"),
+        ("{authority: a}", "path"),
+        ("{route: a, path: /x}", "path"),
+        ("{authority: a, path: x}", "path"),
+        ("{authority: a, path: '/x?y'}", "path"),
+        ("{authority: 'a b', path: /x}", "authority"),
+        ("{authority: 'https://a', path: /x}", "authority"),
+        ("{authority: 'a:99999', path: /x}", "authority"),
+        ("{authority: '*.a', path: /x}", "authority"),
+        ("{authority: 'u@a', path: /x}", "authority"),
     ] {
         let keys: Vec<&str> = faults(text).into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [key], "{text}");

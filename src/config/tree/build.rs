@@ -12,9 +12,7 @@ pub(super) fn parse(text: &str) -> (Option<Node>, Vec<PlacedFault>) {
     for next in Parser::new_from_str(text) {
         let step = match next {
             Ok((event, span)) => builder.event(event, span),
-            Err(error) => {
-                fault(place(error.marker()), &format!("expected YAML, but {}", error.info()))
-            }
+            Err(error) => fault(place(error.marker()), &format!("expected YAML, but {}", error.info())),
         };
         if let Err(fault) = step {
             builder.faults.push(fault);
@@ -157,7 +155,9 @@ fn key(node: Node) -> Result<(String, Place), PlacedFault> {
 fn untagged(at: Place, tag: Option<&Tag>) -> Result<(), PlacedFault> {
     match tag {
         None => Ok(()),
-        Some(tag) => fault(at, &format!("expected a value without a YAML tag, found `{}`; remove the tag", tag.original())),
+        Some(tag) => {
+            fault(at, &format!("expected a value without a YAML tag, found `{}`; remove the tag", tag.original()))
+        }
     }
 }
 
@@ -172,7 +172,10 @@ fn size(node: &Node) -> (usize, usize) {
         Content::Sequence(items) => items.iter().map(size).collect(),
         Content::Mapping(mapping) => mapping.entries.iter().map(|entry| size(&entry.node)).collect(),
     };
-    (1 + below.iter().map(|(nodes, _)| nodes).sum::<usize>(), 1 + below.iter().map(|(_, depth)| *depth).max().unwrap_or(0))
+    (
+        1 + below.iter().map(|(nodes, _)| nodes).sum::<usize>(),
+        1 + below.iter().map(|(_, depth)| *depth).max().unwrap_or(0),
+    )
 }
 
 /// Gives every node its id and its path, parents first.

@@ -32,10 +32,10 @@ fn every_node_knows_its_place_and_path() {
 
 #[test]
 fn columns_count_characters() {
-    assert_eq!(parse("ü: {ö: x}").get("ü").and_then(|node| node.get("ö")).map(|node| node.place), Some(Place {
-        line: 1,
-        column: 8
-    }));
+    assert_eq!(
+        parse("ü: {ö: x}").get("ü").and_then(|node| node.get("ö")).map(|node| node.place),
+        Some(Place { line: 1, column: 8 })
+    );
 }
 
 #[test]
@@ -86,7 +86,9 @@ fn depth_is_bounded_also_through_aliases() {
 
 #[test]
 fn an_empty_file_is_an_empty_value() {
-    assert!(matches!(parse("# only a comment\n").content, Content::Scalar { ref text, plain: true } if text.is_empty()));
+    assert!(
+        matches!(parse("# only a comment\n").content, Content::Scalar { ref text, plain: true } if text.is_empty())
+    );
 }
 
 #[test]

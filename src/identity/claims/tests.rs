@@ -72,7 +72,9 @@ fn a_claim_of_the_wrong_type_is_a_refusal_never_absent() {
             assert!(refused(&rules, &with(good_claims(), name, value.clone())), "{name}: {value}");
         }
     }
-    for name in ["iss", "aud", "sub", "exp", "nbf", "iat", "email", "email_verified", "hd", "client_id", "azp", "scope", "scp"] {
+    for name in
+        ["iss", "aud", "sub", "exp", "nbf", "iat", "email", "email_verified", "hd", "client_id", "azp", "scope", "scp"]
+    {
         let mut claims = good_claims();
         claims[name] = Value::Null;
         assert!(refused(&rules, &claims), "{name}: null");
@@ -90,10 +92,21 @@ fn issuer_is_compared_byte_for_byte() {
 #[test]
 fn audience_is_the_resource_or_one_of_the_configured() {
     let rules = rules_with(json!({"audiences": ["00000003-0000-0000-c000-000000000000"]}));
-    for good in [json!(RESOURCE), json!([RESOURCE]), json!(["other", RESOURCE]), json!("00000003-0000-0000-c000-000000000000")] {
+    for good in
+        [json!(RESOURCE), json!([RESOURCE]), json!(["other", RESOURCE]), json!("00000003-0000-0000-c000-000000000000")]
+    {
         assert!(check(&rules, &with(good_claims(), "aud", good.clone())).is_ok(), "{good}");
     }
-    for bad in [json!("https://mcp.test/mcp/"), json!("https://mcp.test"), json!("other"), json!([]), json!(""), json!([RESOURCE, 7]), json!({"aud": RESOURCE}), Value::Null] {
+    for bad in [
+        json!("https://mcp.test/mcp/"),
+        json!("https://mcp.test"),
+        json!("other"),
+        json!([]),
+        json!(""),
+        json!([RESOURCE, 7]),
+        json!({"aud": RESOURCE}),
+        Value::Null,
+    ] {
         assert!(refused(&rules, &with(good_claims(), "aud", bad.clone())), "{bad}");
     }
 }
@@ -138,8 +151,11 @@ fn an_expired_token_that_is_also_wrong_is_invalid() {
 
 #[test]
 fn email_rules() {
-    let (default, unverified, none) =
-        (rules_with(json!({})), rules_with(json!({"require_email_verified": false})), rules_with(json!({"require_email": false})));
+    let (default, unverified, none) = (
+        rules_with(json!({})),
+        rules_with(json!({"require_email_verified": false})),
+        rules_with(json!({"require_email": false})),
+    );
     let without = with(with(good_claims(), "email", Value::Null), "email_verified", Value::Null);
     assert!(refused(&default, &without));
     assert!(refused(&unverified, &without));

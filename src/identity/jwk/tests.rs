@@ -98,9 +98,13 @@ fn unusable_keys_are_left_out() {
 
 #[test]
 fn a_key_that_says_what_it_is_for_is_taken() {
-    let jwk = with(with(with(Signer::ec("a").jwk, "use", json!("sig")), "key_ops", json!(["verify"])), "alg", json!("ES256"));
+    let jwk =
+        with(with(with(Signer::ec("a").jwk, "use", json!("sig")), "key_ops", json!(["verify"])), "alg", json!("ES256"));
     assert_eq!(found(&one(jwk).unwrap(), Some("a"), Algorithm::ES256), "found");
-    assert_eq!(found(&one(with(Signer::ed("e").jwk, "alg", json!("Ed25519"))).unwrap(), Some("e"), Algorithm::EdDSA), "found");
+    assert_eq!(
+        found(&one(with(Signer::ed("e").jwk, "alg", json!("Ed25519"))).unwrap(), Some("e"), Algorithm::EdDSA),
+        "found"
+    );
 }
 
 #[test]

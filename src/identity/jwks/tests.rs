@@ -55,7 +55,14 @@ async fn a_set_is_fetched_once_and_kept() {
 #[tokio::test]
 async fn everyone_waits_for_the_same_first_fetch() {
     let (server, store) = started(Answer { delay_ms: 100, ..keys(&["a"]) }).await;
-    let tasks: Vec<_> = (0..50).map(|_| tokio::spawn({ let store = Arc::clone(&store); async move { knows(&store, "a", NOW).await } })).collect();
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            tokio::spawn({
+                let store = Arc::clone(&store);
+                async move { knows(&store, "a", NOW).await }
+            })
+        })
+        .collect();
     for task in tasks {
         assert!(task.await.unwrap());
     }
@@ -80,7 +87,14 @@ async fn a_storm_of_unknown_ids_is_one_fetch_per_cooldown() {
         assert!(!knows(&store, &format!("x{second}"), NOW + second).await);
     }
     assert_eq!(server.count(), 1, "within the cooldown of the first fetch");
-    let tasks: Vec<_> = (0..50).map(|n| tokio::spawn({ let store = Arc::clone(&store); async move { knows(&store, &format!("y{n}"), NOW + 30).await } })).collect();
+    let tasks: Vec<_> = (0..50)
+        .map(|n| {
+            tokio::spawn({
+                let store = Arc::clone(&store);
+                async move { knows(&store, &format!("y{n}"), NOW + 30).await }
+            })
+        })
+        .collect();
     for task in tasks {
         assert!(!task.await.unwrap());
     }
@@ -189,7 +203,10 @@ async fn max_age_rules_within_bounds() {
 #[tokio::test]
 async fn a_caller_that_goes_away_does_not_take_the_fetch_with_it() {
     let (server, store) = started(Answer { delay_ms: 100, ..keys(&["a"]) }).await;
-    let leader = tokio::spawn({ let store = Arc::clone(&store); async move { knows(&store, "a", NOW).await } });
+    let leader = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { knows(&store, "a", NOW).await }
+    });
     until(|| server.count() == 1).await;
     leader.abort();
     assert!(knows(&store, "a", NOW).await);

@@ -9,7 +9,8 @@ use crate::identity::{
     testing::{Signer, b64, good_claims, key_set, with},
 };
 
-const DEFAULT: [Algorithm; 5] = [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA];
+const DEFAULT: [Algorithm; 5] =
+    [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA];
 
 fn keys(signers: &[&Signer]) -> KeySet {
     KeySet::read(key_set(signers).to_string().as_bytes(), &DEFAULT).unwrap().0
@@ -104,10 +105,18 @@ fn the_algorithm_is_pinned_by_the_key() {
 fn keys_that_the_token_offers_are_never_used() {
     let (own, evil) = (Signer::ec("a"), Signer::ec("evil"));
     let set = keys(&[&own]);
-    for (name, value) in [("jwk", evil.jwk.clone()), ("jku", json!("https://evil.test/jwks")), ("x5u", json!("https://evil.test/x")), ("x5c", json!(["MII"]))] {
+    for (name, value) in [
+        ("jwk", evil.jwk.clone()),
+        ("jku", json!("https://evil.test/jwks")),
+        ("x5u", json!("https://evil.test/x")),
+        ("x5c", json!(["MII"])),
+    ] {
         let header = with(json!({"alg": "ES256", "kid": "a"}), name, value);
         assert!(invalid(&evil.token_with(&header, &good_claims()), &set), "{name}");
-        assert!(good(&own.token_with(&header, &good_claims()), &set), "{name}: some issuers write it, it means nothing");
+        assert!(
+            good(&own.token_with(&header, &good_claims()), &set),
+            "{name}: some issuers write it, it means nothing"
+        );
     }
 }
 
@@ -133,7 +142,15 @@ fn typ_is_that_of_an_access_token() {
     for typ in [json!("JWT"), json!("jwt"), json!(null)] {
         assert!(read(&typ, false) && !read(&typ, true), "{typ}");
     }
-    for typ in [json!("dpop+jwt"), json!("logout+jwt"), json!("secevent+jwt"), json!("id_token"), json!(""), json!(1), json!(["at+jwt"])] {
+    for typ in [
+        json!("dpop+jwt"),
+        json!("logout+jwt"),
+        json!("secevent+jwt"),
+        json!("id_token"),
+        json!(""),
+        json!(1),
+        json!(["at+jwt"]),
+    ] {
         assert!(!read(&typ, false), "{typ}");
     }
 }

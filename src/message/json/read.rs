@@ -51,7 +51,8 @@ impl Reader {
     }
 
     fn fault<T>(&self, kind: FaultKind) -> Step<T> {
-        let kind = if self.at >= self.bytes().len() && kind == FaultKind::Syntax { FaultKind::Incomplete } else { kind };
+        let kind =
+            if self.at >= self.bytes().len() && kind == FaultKind::Syntax { FaultKind::Incomplete } else { kind };
         Err(Fault { kind, at: self.at })
     }
 
@@ -225,7 +226,8 @@ impl Reader {
             keys.push(key);
             key = nodes.get(key as usize + 1).map_or(end, |value| value.next);
         }
-        let repeated = if keys.len() <= PAIRWISE { self.repeated_pairwise(&keys) } else { self.repeated_sorted(&mut keys) };
+        let repeated =
+            if keys.len() <= PAIRWISE { self.repeated_pairwise(&keys) } else { self.repeated_sorted(&mut keys) };
         self.keys = keys;
         match repeated {
             Some(at) => Err(Fault { kind: FaultKind::DuplicateKey, at }),

@@ -125,7 +125,8 @@ impl Document {
             let inside = (node.start as usize).saturating_add(1)..(node.end as usize).saturating_sub(1);
             return self.text.get(inside).unwrap_or_default();
         };
-        let start = index.checked_sub(1).and_then(|before| self.unescaped_ends.get(before)).map_or(0, |end| *end as usize);
+        let start =
+            index.checked_sub(1).and_then(|before| self.unescaped_ends.get(before)).map_or(0, |end| *end as usize);
         let end = self.unescaped_ends.get(index).map_or(0, |end| *end as usize);
         self.unescaped.get(start..end).unwrap_or_default()
     }

@@ -38,7 +38,10 @@ fn events_and_their_data() {
         ("data: a\r\ndata: b\r\n\r\n", &["data: a\r\ndata: b\r\n\r=a\nb", "~\n"]),
         ("data: a\rdata: b\r\r", &["data: a\rdata: b\r\r=a\nb"]),
         ("data: a\r\n\ndata: b\n\r\n", &["data: a\r\n\n=a", "data: b\n\r=b", "~\n"]),
-        ("id: 7\nevent: message\n: note\ndata: a\nretry: 5\n\n", &["id: 7\nevent: message\n: note\ndata: a\nretry: 5\n\n=a"]),
+        (
+            "id: 7\nevent: message\n: note\ndata: a\nretry: 5\n\n",
+            &["id: 7\nevent: message\n: note\ndata: a\nretry: 5\n\n=a"],
+        ),
         ("datax: a\nData: b\n data: c\ndata: d\n\n", &["datax: a\nData: b\n data: c\ndata: d\n\n=d"]),
         ("data: a\n\ndata: b", &["data: a\n\n=a", "!data: b"]),
         ("data: a\n", &["!data: a\n"]),

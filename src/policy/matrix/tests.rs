@@ -28,9 +28,9 @@ fn matrix() -> Matrix {
         entry("resource:case", "cases:read", Some("cases://case/{id}")),
         entry("prompt:\u{1b}[2J\u{200b}é", "root", None),
     ];
-    let scoped = [("update".to_owned(), vec!["cases:write".to_owned()])];
-    let scopes = Scopes::compile(&["mcp".to_owned()], &scoped, &[].into()).expect("compiles");
-    let prices = Prices::reconcile(&entries, &scoped, Some(&policy), Some(&scopes)).prices.expect("no faults");
+    let narrow = [("update".to_owned(), vec!["cases:write".to_owned()])];
+    let scopes = Scopes::compile(&["mcp".to_owned()], &narrow, &[].into()).expect("compiles");
+    let prices = Prices::reconcile(&entries, &narrow, Some(&policy), Some(&scopes)).prices.expect("no faults");
     Matrix::new(&policy, &prices, &scopes)
 }
 

@@ -170,7 +170,7 @@ impl<'a> Reconciler<'a> {
             (Some(uri), Kind::Tool | Kind::Prompt) => {
                 (Some("uri"), format!("expected 'uri' at resources only, found '{uri}' at {label}; remove it"))
             }
-            (Some(uri), Kind::Resource) => match (Template::parse(uri), uri::check_template(uri)) {
+            (Some(uri), Kind::Resource) => match (Template::parse(uri), uri::normal_form(uri)) {
                 (Err(fault), _) => (Some("uri"), fault.to_string()),
                 (_, Err(broken)) => (
                     Some("uri"),

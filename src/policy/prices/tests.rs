@@ -36,10 +36,10 @@ pub(super) fn scopes(capabilities: &[(String, Vec<String>)]) -> Scopes {
     Scopes::compile(&["mcp".to_owned()], capabilities, &BTreeMap::new()).expect("compiles")
 }
 
-fn prices(written: &[(&str, &str, &str)], scoped: &[(&str, &[&str])]) -> (Prices, Scopes) {
-    let scoped = capability_scopes(scoped);
-    let scopes = scopes(&scoped);
-    let reconciled = Prices::reconcile(&entries(written), &scoped, Some(&policy()), Some(&scopes));
+fn prices(written: &[(&str, &str, &str)], narrow: &[(&str, &[&str])]) -> (Prices, Scopes) {
+    let narrow = capability_scopes(narrow);
+    let scopes = scopes(&narrow);
+    let reconciled = Prices::reconcile(&entries(written), &narrow, Some(&policy()), Some(&scopes));
     assert_eq!(reconciled.faults, []);
     (reconciled.prices.expect("no faults"), scopes)
 }
@@ -144,7 +144,9 @@ fn a_uri_that_may_mean_another_one_is_not_looked_up() {
         ("secret://x/../payroll", NotNormal::DotSegment),
         ("secret://p%61yroll", NotNormal::EncodedUnreserved),
         ("SECRET://payroll", NotNormal::UpperCaseScheme),
+        ("secret://é", NotNormal::NotAscii),
     ] {
         assert_eq!(prices.covering(uri).expect_err("refused"), rule, "{uri:?}");
     }
+    assert_eq!(texts(&prices.covering("secret://payroll").expect("normal")), ["resource:broad", "resource:payroll"]);
 }

@@ -70,8 +70,7 @@ impl Index {
         }
         for (path, values) in matches.claim.iter().flatten() {
             let condition = self.condition(rule);
-            let claim = self.claim(path);
-            values.iter().for_each(|value| claim.file(value, condition));
+            self.add_claim(path, values, condition);
         }
         self.needs.push(u32::try_from(self.owners.len().saturating_sub(first)).unwrap_or(u32::MAX));
     }
@@ -90,7 +89,7 @@ impl Index {
         for claim in &self.claims {
             match claim.path.find(&claims.document) {
                 Some(array) if array.kind() == Kind::Array => {
-                    array.items().for_each(|item| claim.meet(item, &mut tally))
+                    array.items().for_each(|item| claim.meet(item, &mut tally));
                 }
                 Some(value) => claim.meet(value, &mut tally),
                 None => {}
@@ -106,12 +105,15 @@ impl Index {
         condition
     }
 
-    fn claim(&mut self, path: &str) -> &mut ClaimIndex {
-        let at = self.claims.iter().position(|claim| claim.path.name() == path).unwrap_or(self.claims.len());
-        if at == self.claims.len() {
-            self.claims.push(ClaimIndex::new(path));
+    /// Files the values of one condition about the claim at `path`.
+    fn add_claim<'a>(&mut self, path: &str, values: impl IntoIterator<Item = &'a Scalar>, condition: u32) {
+        let known = self.claims.iter_mut().find(|claim| claim.path.name() == path);
+        let mut new = None;
+        let claim = known.unwrap_or_else(|| new.insert(ClaimIndex::new(path)));
+        for value in values {
+            claim.file(value, condition);
         }
-        &mut self.claims[at]
+        self.claims.extend(new);
     }
 }
 

@@ -16,15 +16,10 @@ fn list() -> Value {
 fn answer_unreadable() {
     let stack = Stack::start();
     let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"}});
-    let strange =
-        json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "surprise", "tools": []}});
+    let strange = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "surprise", "tools": []}});
     let json_type = "content-type: application/json";
     let answers = [
-        Answer::http(
-            200,
-            &[json_type, "content-encoding: gzip"],
-            [0x1f, 0x8b, 8, 0],
-        ),
+        Answer::http(200, &[json_type, "content-encoding: gzip"], [0x1f, 0x8b, 8, 0]),
         Answer::text("text/html", "<html>"),
         Answer::http(200, &[], result.to_string()),
         Answer::text("application/json", "not json"),
@@ -33,11 +28,7 @@ fn answer_unreadable() {
         Answer::text("application/json", &format!("{result}{result}")),
         Answer::json(&strange),
         Answer::http(302, &["location: https://evil.example/"], ""),
-        Answer::http(
-            307,
-            &["location: https://evil.example/", json_type],
-            result.to_string(),
-        ),
+        Answer::http(307, &["location: https://evil.example/", json_type], result.to_string()),
         Answer::http(204, &[], ""),
     ];
     for answer in answers {
@@ -78,11 +69,7 @@ fn answer_mismatched() {
     message["id"] = json!("a");
     stack.allows(&stack.request(&message));
     let error = json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "broken"}});
-    stack.upstream.answer(Answer::http(
-        400,
-        &["content-type: application/json"],
-        error.to_string(),
-    ));
+    stack.upstream.answer(Answer::http(400, &["content-type: application/json"], error.to_string()));
     let reply = stack.post(&list());
     assert_eq!((reply.status, reply.json()), (400, error), "{reply}");
 }
@@ -93,44 +80,32 @@ fn upstream_unauthorized() {
     for status in [401, 403] {
         stack.upstream.answer(Answer::http(
             status,
-            &[
-                "www-authenticate: Bearer resource_metadata=\"https://evil.example\"",
-                "set-cookie: a=b",
-            ],
+            &["www-authenticate: Bearer resource_metadata=\"https://evil.example\"", "set-cookie: a=b"],
             "no",
         ));
         let reply = stack.refuses_answer(&stack.request(&list()), "upstream.unauthorized");
         assert_frame(&reply, 502, -32010, Some(&json!(1)));
-        assert_eq!(
-            (reply.header("www-authenticate"), reply.header("set-cookie")),
-            (None, None),
-            "{reply}"
-        );
+        assert_eq!((reply.header("www-authenticate"), reply.header("set-cookie")), (None, None), "{reply}");
     }
 }
 
 #[test]
 fn a_request_in_a_stream_ends_it_with_the_error_event() {
     let stack = Stack::start();
-    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
-    let request =
-        json!({"jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage", "params": {}});
+    let progress =
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
+    let request = json!({"jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage", "params": {}});
     let unknown = json!({"jsonrpc": "2.0", "method": "notifications/strange", "params": {}});
-    let result =
-        json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": []}});
+    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": []}});
     let stream = |events: &[&Value]| {
         events
             .iter()
             .fold(Answer::sse(), |answer, event| {
-                answer
-                    .piece(format!("data: {event}\n\n"))
-                    .wait(Duration::from_millis(50))
+                answer.piece(format!("data: {event}\n\n")).wait(Duration::from_millis(50))
             })
             .end(&[])
     };
-    stack
-        .upstream
-        .answer(stream(&[&progress, &request, &result]));
+    stack.upstream.answer(stream(&[&progress, &request, &result]));
     let reply = stack.post(&list());
     let events = reply.events();
     assert_eq!((events.len(), reply.cut), (2, false), "{reply}");
@@ -142,17 +117,14 @@ fn a_request_in_a_stream_ends_it_with_the_error_event() {
     // A notification of an unknown method is dropped, and nothing else.
     stack.upstream.answer(stream(&[&unknown, &result]));
     let events = stack.post(&list()).events();
-    assert_eq!(
-        (events.len(), &events[0]["id"]),
-        (1, &json!(1)),
-        "{events:?}"
-    );
+    assert_eq!((events.len(), &events[0]["id"]), (1, &json!(1)), "{events:?}");
 }
 
 #[test]
 fn an_unreadable_event_ends_the_stream_with_the_error_event() {
     let stack = Stack::start();
-    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
+    let progress =
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
     let answer = Answer::sse()
         .piece(format!("data: {progress}\n\n"))
         .wait(Duration::from_millis(100))
@@ -161,47 +133,31 @@ fn an_unreadable_event_ends_the_stream_with_the_error_event() {
     stack.upstream.answer(answer);
     let reply = stack.post(&list());
     let last = reply.events().pop().expect("an event");
-    assert_eq!(
-        (reply.cut, &last["id"], &last["error"]["code"]),
-        (false, &json!(1), &json!(-32010)),
-        "{reply}"
-    );
+    assert_eq!((reply.cut, &last["id"], &last["error"]["code"]), (false, &json!(1), &json!(-32010)), "{reply}");
 }
 
 #[test]
 fn an_upstream_that_dies_half_way_is_never_a_whole_answer() {
     let stack = Stack::start();
-    let whole = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": [], "ttlMs": 0}}).to_string();
+    let whole =
+        json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": [], "ttlMs": 0}}).to_string();
     let short = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{whole}",
         whole.len() + 10
     );
     let answers = [
         Answer::raw(short).wait(Duration::from_millis(50)).close(),
-        Answer::chunked(200, &["content-type: application/json"])
-            .piece(&whole)
-            .wait(Duration::from_millis(50))
-            .close(),
-        Answer::sse()
-            .piece(&whole[..20])
-            .wait(Duration::from_millis(50))
-            .close(),
+        Answer::chunked(200, &["content-type: application/json"]).piece(&whole).wait(Duration::from_millis(50)).close(),
+        Answer::sse().piece(&whole[..20]).wait(Duration::from_millis(50)).close(),
         Answer::raw("HTTP/1.1 2").close(),
         Answer::raw("").close(),
     ];
     for answer in answers {
         stack.upstream.answer(answer);
-        let reply = Connection::open(stack.envoy.port)
-            .expect("a connection")
-            .send(&stack.request(&list()));
+        let reply = Connection::open(stack.envoy.port).expect("a connection").send(&stack.request(&list()));
         if let Some(reply) = reply {
             assert!(
-                reply.cut
-                    || reply.status >= 500
-                    || reply
-                        .events()
-                        .iter()
-                        .all(|event| event.get("error").is_some()),
+                reply.cut || reply.status >= 500 || reply.events().iter().all(|event| event.get("error").is_some()),
                 "{reply}"
             );
         }
@@ -213,28 +169,18 @@ fn an_upstream_that_dies_half_way_is_never_a_whole_answer() {
 #[test]
 fn a_caller_that_goes_away_leaves_nothing_hanging() {
     let stack = Stack::start();
-    stack.upstream.answer(
-        Answer::sse()
-            .piece(": wait\n\n")
-            .wait(Duration::from_millis(500))
-            .piece("data: {}\n\n")
-            .end(&[]),
-    );
+    stack
+        .upstream
+        .answer(Answer::sse().piece(": wait\n\n").wait(Duration::from_millis(500)).piece("data: {}\n\n").end(&[]));
     for _ in 0..10 {
         let mut connection = Connection::open(stack.envoy.port).expect("a connection");
-        std::io::Write::write_all(&mut connection.stream, &stack.request(&list()).bytes())
-            .expect("it is sent");
-        crate::support::wait_for(Duration::from_secs(5), || {
-            (stack.upstream.count() > 0).then_some(())
-        });
+        std::io::Write::write_all(&mut connection.stream, &stack.request(&list()).bytes()).expect("it is sent");
+        crate::support::wait_for(Duration::from_secs(5), || (stack.upstream.count() > 0).then_some(()));
     }
     let idle = crate::support::wait_for(Duration::from_secs(5), || {
         (stack.envoy.stat("cluster.portcullis.upstream_rq_active") == 0).then_some(())
     });
-    assert!(
-        idle.is_some(),
-        "expected no open ext_proc stream after the callers left"
-    );
+    assert!(idle.is_some(), "expected no open ext_proc stream after the callers left");
     stack.upstream.behave();
     stack.allows(&stack.request(&list()));
 }

@@ -18,14 +18,8 @@ fn the_body_is_forwarded_byte_for_byte() {
     let (one, two) = body.as_bytes().split_at(40);
     stack.allows(&good.clone().pieces(&[one, two], &[]));
     assert_eq!(stack.upstream.last().body, body.as_bytes());
-    let reply = good
-        .pieces(&[one, two], &[("x-trailer", "1")])
-        .send_h2(stack.envoy.port);
-    assert_eq!(
-        (reply.status, stack.upstream.last().body.as_slice()),
-        (200, body.as_bytes()),
-        "{reply}"
-    );
+    let reply = good.pieces(&[one, two], &[("x-trailer", "1")]).send_h2(stack.envoy.port);
+    assert_eq!((reply.status, stack.upstream.last().body.as_slice()), (200, body.as_bytes()), "{reply}");
 }
 
 #[test]
@@ -44,26 +38,14 @@ fn credentials_and_connection_headers_are_exchanged_or_removed() {
         .add("mcp-param-region", "eu");
     stack.allows(&request);
     let seen = stack.upstream.last();
-    assert_eq!(
-        seen.header("authorization"),
-        [format!("Bearer {}", fixture::CREDENTIAL)]
-    );
+    assert_eq!(seen.header("authorization"), [format!("Bearer {}", fixture::CREDENTIAL)]);
     assert_eq!(seen.header("accept-encoding"), ["identity"]);
-    for gone in [
-        "cookie",
-        "x-private",
-        "x-http-method-override",
-        "x-method-override",
-        "x-envoy-retry-on",
-    ] {
+    for gone in ["cookie", "x-private", "x-http-method-override", "x-method-override", "x-envoy-retry-on"] {
         assert!(seen.header(gone).is_empty(), "{gone}: {:?}", seen.headers);
     }
-    for (kept, value) in [
-        ("x-anything", "kept"),
-        ("mcp-param-region", "eu"),
-        ("mcp-method", "tools/call"),
-        ("mcp-name", "search_cases"),
-    ] {
+    for (kept, value) in
+        [("x-anything", "kept"), ("mcp-param-region", "eu"), ("mcp-method", "tools/call"), ("mcp-name", "search_cases")]
+    {
         assert_eq!(seen.header(kept), [value]);
     }
 }
@@ -97,10 +79,7 @@ fn every_method_of_the_revision_passes() {
     let completion = json!({"ref": {"type": "ref/prompt", "name": "triage"}, "argument": {"name": "id", "value": "1"}});
     let messages = [
         fixture::search(),
-        fixture::rpc(
-            "prompts/get",
-            json!({"name": "triage", "arguments": {"id": "17"}}),
-        ),
+        fixture::rpc("prompts/get", json!({"name": "triage", "arguments": {"id": "17"}})),
         fixture::read("cases://case/17"),
         fixture::rpc("completion/complete", completion),
         fixture::rpc("server/discover", json!({})),
@@ -114,14 +93,9 @@ fn every_method_of_the_revision_passes() {
         assert!(reply.json()["result"].is_object(), "{message}: {reply}");
         assert_eq!(reply.json()["id"], message["id"]);
         let reply = stack.request(&message).send_h2(stack.envoy.port);
-        assert_eq!(
-            (reply.status, &reply.json()["id"]),
-            (200, &message["id"]),
-            "{reply}"
-        );
+        assert_eq!((reply.status, &reply.json()["id"]), (200, &message["id"]), "{reply}");
     }
-    let notification =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     let reply = stack.post(&notification);
     assert_eq!((reply.status, reply.body.len()), (202, 0), "{reply}");
 }
@@ -132,62 +106,32 @@ fn an_allowed_call_leaves_one_audit_record_and_metadata_for_the_access_log() {
     stack.allows(&stack.request(&fixture::search()));
     let records = stack.portcullis.audit(1);
     let record = &records[0];
-    assert_eq!(
-        (&record["server"], &record["method"]),
-        (&json!("cases"), &json!("tools/call")),
-        "{record}"
-    );
-    assert_eq!(record["wire_status"], 200, "{record}");
+    assert_eq!((&record["server"], &record["method"]), (&json!("cases"), &json!("tools/call")), "{record}");
+    assert_eq!(record["wire_status"], "200", "{record}");
     let text = record.to_string();
-    for secret in [
-        &stack.reader()[..40],
-        fixture::CREDENTIAL,
-        "printer",
-        "Printer on fire",
-    ] {
-        assert!(
-            !text.contains(secret),
-            "expected no {secret:?} in the audit: {text}"
-        );
+    for secret in [&stack.reader()[..40], fixture::CREDENTIAL, "printer", "Printer on fire"] {
+        assert!(!text.contains(secret), "expected no {secret:?} in the audit: {text}");
     }
     let log = stack.envoy.access_log(1);
     assert_eq!(log[0]["server"], "cases", "{log:?}");
-    let decision = log[0]["decision"]
-        .as_str()
-        .expect("a decision id in the access log");
-    assert!(
-        text.contains(decision),
-        "expected the access log's decision id {decision} in the audit: {text}"
-    );
+    let decision = log[0]["decision"].as_str().expect("a decision id in the access log");
+    assert!(text.contains(decision), "expected the access log's decision id {decision} in the audit: {text}");
 }
 
 #[test]
 fn an_upstream_404_passes_untouched() {
     let stack = Stack::start();
-    stack.upstream.answer(Answer::http(
-        404,
-        &["content-type: text/plain"],
-        "no such thing",
-    ));
+    stack.upstream.answer(Answer::http(404, &["content-type: text/plain"], "no such thing"));
     let reply = stack.post(&fixture::search());
-    assert_eq!(
-        (reply.status, reply.text().as_str()),
-        (404, "no such thing"),
-        "{reply}"
-    );
+    assert_eq!((reply.status, reply.text().as_str()), (404, "no such thing"), "{reply}");
 }
 
 #[test]
 fn an_accepted_notification_passes_without_cookies() {
     let stack = Stack::start();
-    stack
-        .upstream
-        .answer(Answer::http(202, &["set-cookie: a=b"], ""));
-    let notification: Value = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
+    stack.upstream.answer(Answer::http(202, &["set-cookie: a=b"], ""));
+    let notification: Value =
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
     let reply = stack.post(&notification);
-    assert_eq!(
-        (reply.status, reply.header("set-cookie")),
-        (202, None),
-        "{reply}"
-    );
+    assert_eq!((reply.status, reply.header("set-cookie")), (202, None), "{reply}");
 }

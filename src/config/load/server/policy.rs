@@ -68,7 +68,9 @@ pub(super) fn place(check: &Check<'_>, part: Part, path: &[Segment]) -> Vec<Segm
         Part::Policy => vec!["policy".into()],
         Part::Capabilities => vec!["record".into()],
         Part::CapabilityScopes => vec!["capability_scopes".into()],
-        Part::RequiredScopes if check.server.identity.as_ref().is_some_and(|identity| identity.issuer().is_some()) => identity(&["required_scopes"]),
+        Part::RequiredScopes if check.server.identity.as_ref().is_some_and(|identity| identity.issuer().is_some()) => {
+            identity(&["required_scopes"])
+        }
         Part::RequiredScopes => identity(&["scopes"]),
         Part::Implies => identity(&["scopes", "implies"]),
     };

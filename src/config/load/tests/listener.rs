@@ -32,15 +32,25 @@ fn each_pem_file_must_hold_what_it_should() {
     let faults = folder.faults();
     assert_eq!(faults.len(), 3, "{faults:#?}");
     assert!(faults[0].starts_with("gone.pem:1:1: "), "{faults:#?}");
-    assert!(faults[1].starts_with("portcullis.yaml:1:60: listen.ext_proc.tls.cert: expected a PEM certificate"), "{faults:#?}");
-    assert!(faults[2].starts_with("portcullis.yaml:1:74: listen.ext_proc.tls.key: expected a PEM private key"), "{faults:#?}");
+    assert!(
+        faults[1].starts_with("portcullis.yaml:1:60: listen.ext_proc.tls.cert: expected a PEM certificate"),
+        "{faults:#?}"
+    );
+    assert!(
+        faults[2].starts_with("portcullis.yaml:1:74: listen.ext_proc.tls.key: expected a PEM private key"),
+        "{faults:#?}"
+    );
 }
 
 #[test]
 fn tcp_without_tls_is_refused_where_a_credential_could_be_read() {
     let told = |listen: &str, credential: &str| {
         let folder = Folder::new();
-        folder.replace("portcullis.yaml", LISTEN, listen).replace("portcullis.yaml", "{bearer: {file: token}}", credential);
+        folder.replace("portcullis.yaml", LISTEN, listen).replace(
+            "portcullis.yaml",
+            "{bearer: {file: token}}",
+            credential,
+        );
         let faults = folder.faults();
         assert!(faults.len() < 2, "{faults:#?}");
         faults.into_iter().next().unwrap_or_default()
@@ -50,7 +60,10 @@ fn tcp_without_tls_is_refused_where_a_credential_could_be_read() {
     assert!(plain.starts_with("portcullis.yaml:1:30: listen.ext_proc.address: expected `tls:"), "{plain}");
     let insecure = "{ext_proc: {address: '127.0.0.1:9002', insecure: true}}";
     let exposed = told(insecure, bearer);
-    assert!(exposed.starts_with("portcullis.yaml:1:58: listen.ext_proc.insecure: ") && exposed.contains("`cases`"), "{exposed}");
+    assert!(
+        exposed.starts_with("portcullis.yaml:1:58: listen.ext_proc.insecure: ") && exposed.contains("`cases`"),
+        "{exposed}"
+    );
     assert_eq!(told(insecure, "none"), "");
     assert_eq!(told(insecure, "passthrough"), "");
 }

@@ -146,9 +146,9 @@ fn all_faults_come_at_once_also_without_policy_and_scopes() {
         ("resource:r", "read", ""),
         ("resource:s", "read", "c://{"),
     ]);
-    let scoped = capability_scopes(&[("nothing", &["x"])]);
-    let count = |policy, scopes| Prices::reconcile(&written, &scoped, policy, scopes).faults.len();
-    let (policy, scopes) = (policy(), scopes(&scoped));
+    let narrow = capability_scopes(&[("nothing", &["x"])]);
+    let count = |policy, scopes| Prices::reconcile(&written, &narrow, policy, scopes).faults.len();
+    let (policy, scopes) = (policy(), scopes(&narrow));
     assert_eq!(count(Some(&policy), Some(&scopes)), 5);
     assert_eq!(count(None, None), 4, "whether a price is granted needs the policy");
     let fine = entries(&[("a", "read", "")]);

@@ -2,6 +2,7 @@
 //! the parsed template.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use crate::policy::template::{Modifier, Operator, Part, Template, Variable};
 
@@ -77,12 +78,12 @@ fn listed(operator: Operator, variables: &[Variable], uri: &str, from: usize) ->
             after(uri, at, lead).into_iter().flat_map(|at| values(uri, at, forbidden, limit(variable))).collect()
         };
         let mut ends: BTreeSet<usize> = reached.iter().flat_map(|at| one(*at, lead)).collect();
-        while variable.modifier == Modifier::Explode {
-            let more: BTreeSet<usize> = ends.iter().flat_map(|at| one(*at, separator)).collect();
-            if more.is_subset(&ends) {
-                break;
+        if variable.modifier == Modifier::Explode {
+            // As often as there are characters is often enough.
+            for _ in uri.chars() {
+                let more: BTreeSet<usize> = ends.iter().flat_map(|at| one(*at, separator)).collect();
+                ends.extend(more);
             }
-            ends.extend(more);
         }
         reached = ends;
     }
@@ -162,7 +163,7 @@ fn encode(text: &str, keep_reserved: bool) -> String {
         if keep {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            write!(out, "%{byte:02X}").expect("writing to a string");
         }
     }
     out
