@@ -10,15 +10,15 @@ use clap::Args;
 use portcullis::config::{self, Loaded, Serving};
 use portcullis::extproc::listen::Address;
 use portcullis::identity::KeyStores;
-use portcullis::ladder::{Kind, Server};
 use portcullis::ladder::server::Matcher;
+use portcullis::ladder::{Kind, Server};
 use portcullis::policy::Matrix;
 use portcullis::record::Recorded;
 use portcullis::upstream::Credential;
 
 /// Options of `check`.
 #[derive(Args)]
-pub struct CheckArgs {
+pub(super) struct CheckArgs {
     /// The configuration file.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -28,9 +28,10 @@ pub struct CheckArgs {
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
-    let loaded = config::load(&args.config, &KeyStores::new());
-    let (text, code) = report(&args.config.display().to_string(), &loaded)?;
+pub(super) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
+    let CheckArgs { config } = args;
+    let loaded = config::load(&config, &KeyStores::new());
+    let (text, code) = report(&config.display().to_string(), &loaded)?;
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(code)
 }
@@ -106,7 +107,9 @@ fn matched(matcher: &Matcher) -> String {
 
 fn taken(recorded: Option<&Recorded>) -> String {
     let Some(Recorded { from, at, protocol }) = recorded else { return String::new() };
-    let part = |word: &str, value: &Option<String>| value.as_ref().map_or_else(String::new, |value| format!(", {word} {value}"));
+    let part = |word: &str, value: &Option<String>| {
+        value.as_ref().map_or_else(String::new, |value| format!(", {word} {value}"))
+    };
     format!("{}{}{}", part("taken from", from), part("at", at), part("protocol", protocol))
 }
 
