@@ -61,6 +61,7 @@ impl Exchange {
 
     /// The metadata documents are nobody's call: they are answered and leave no record.
     fn answer_metadata(&mut self, answer: metadata::Answer) -> Step {
+        self.facts.no_record();
         Step::finish(Replies::one(Reply::Immediate(Immediate {
             status: answer.status,
             headers: answer.headers,

@@ -5,7 +5,7 @@ use super::reason::{Class, DEFAULT_CODE, INVALID_PARAMS, Reason, Rung};
 use super::{Detail, Hidden, Refusal};
 
 /// Most bytes of a whole frame: a caller's id may be as large as a request, everything else is bounded.
-pub const FRAME_CAP: usize = 64 * 1024 * 1024;
+const FRAME_CAP: usize = 64 * 1024 * 1024;
 
 /// The knobs of `denials:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
