@@ -60,10 +60,10 @@ impl Fault {
 
     /// Notes the struct that a key is missing in, when `id` is the node that lacks it.
     pub(crate) fn of(mut self, name: &'static str, id: usize) -> Self {
-        if let (Kind::Missing { of, .. }, Some(Site { id: site, .. })) = (&mut self.kind, self.site) {
-            if site == id {
-                of.get_or_insert(name);
-            }
+        if let Kind::Missing { of, .. } = &mut self.kind
+            && self.site.is_some_and(|site| site.id == id)
+        {
+            of.get_or_insert(name);
         }
         self
     }

@@ -50,7 +50,7 @@ fn everything_else_has_a_default() {
     assert_eq!(limits.depth.get(), 64);
     assert_eq!(
         (server.timeouts.body.get(), server.timeouts.answer.get()),
-        (Duration::from_secs(10), Duration::from_secs(60))
+        (Duration::from_secs(10), Duration::from_mins(1))
     );
     let denials = &server.denials;
     assert_eq!(
