@@ -199,6 +199,7 @@ impl Exchange {
                 State::Fresh | State::Identifying(_) | State::AwaitingBody(_),
                 Event::ResponseHeaders { headers, ends },
             ) => self.foreign_reply(&headers, ends, now),
+            (State::AwaitingAnswer(asking), Event::Deadline) => self.answer_never(&asking, now),
             (State::AwaitingAnswer(asking), Event::ResponseHeaders { headers, ends }) => {
                 self.answer_head(asking, &headers, ends, now)
             }

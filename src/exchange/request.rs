@@ -208,6 +208,7 @@ impl Exchange {
             self.facts.close(Outcome::Allowed, now.instant);
             return Step::finish(replies);
         }
+        self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.wait_time));
         self.state = State::AwaitingAnswer(Asking {
             server: Arc::clone(server),
             caller: Arc::clone(&accepted.caller),
