@@ -19,6 +19,7 @@
 //! | [`policy`] | rules, roles, principal, prices, scopes, URI templates; pure |
 //! | [`refusal`] | the closed enum of reasons; class, status, code, text; the frame |
 //! | [`message`] | bytes to meaning: strict JSON reader, SSE framing, splicing |
+//! | [`gates`] | external opinions on a call: ext_authz, our own gRPC contract, a judging model, CEL rules |
 //! | [`telemetry`] | counters, audit, logs |
 #![forbid(unsafe_code)]
 // Nothing in here may panic while a call is judged, nor cut a number short.
@@ -40,6 +41,7 @@
 pub mod config;
 pub mod exchange;
 pub mod extproc;
+pub mod gates;
 pub mod identity;
 pub mod ladder;
 pub mod message;

@@ -86,6 +86,12 @@ fn describe(server: &Server, recorded: Option<&Recorded>, out: &mut String) -> f
         Credential::Bearer(_) => "bearer (in place of the caller's Authorization)",
     };
     writeln!(out, "  credential   {credential}")?;
+    if server.shadow {
+        writeln!(out, "  mode         shadow (what policy and gates refuse is recorded and forwarded)")?;
+    }
+    for (name, kind, shadow) in server.gates.described() {
+        writeln!(out, "  gate         {name} ({kind}{})", if shadow { ", shadow" } else { "" })?;
+    }
     if server.kind == Kind::Http {
         return Ok(());
     }

@@ -107,6 +107,9 @@ fn follow_secrets(servers: &[Arc<Server>]) {
         if let Some(following) = server.authenticator.watch() {
             tokio::spawn(following);
         }
+        for following in server.gates.watch() {
+            tokio::spawn(following);
+        }
     }
 }
 

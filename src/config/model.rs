@@ -136,9 +136,7 @@ pub enum AuditStdout {
 pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
     match (path, text) {
         ("listen.admin", _) => Some("the admin listener (`admin`)"),
-        ("servers.gates", _) => Some("asking external gates (`gates`)"),
         ("servers.record.refresh", _) => Some("freshness of definitions (`refresh`)"),
-        ("servers.mode", Some("shadow")) => Some("`mode: shadow`"),
         ("servers.upstream.timeout" | "servers.upstream.listing_credential", _) => {
             Some("listing the upstream ourselves, which this key is for,")
         }

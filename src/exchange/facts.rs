@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::protocol::Method;
 use crate::refusal::frame::Tier;
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{GateCode, GateMark, Reason, Refusal};
 use crate::telemetry::audit::{Outcome, Record};
 
 /// Most bytes of a caller's word (a method, a name, a URI) in a record.
@@ -20,6 +20,8 @@ pub struct Verdict {
     pub decision: &'static str,
     /// The reason of a refusal.
     pub reason: Option<Reason>,
+    /// The code of the gate that refused, which is then the reason's text.
+    pub code: Option<GateCode>,
     /// The server; each guarded route demands its own.
     pub server: Option<Arc<str>>,
     /// The MCP method, or empty.
@@ -30,6 +32,17 @@ pub struct Verdict {
     pub principal: String,
     /// The decision's id.
     pub id: String,
+}
+
+impl Verdict {
+    /// The reason as it is read; empty without one.
+    #[must_use]
+    pub fn reason_text(&self) -> &str {
+        match (&self.code, self.reason) {
+            (Some(code), _) => code.as_str(),
+            (None, reason) => reason.map(Reason::as_str).unwrap_or_default(),
+        }
+    }
 }
 
 /// What is known of one exchange.
@@ -86,7 +99,10 @@ impl Facts {
         self.record.reason = Some(refusal.reason);
         self.record.rung = Some(refusal.rung);
         self.record.enforced = enforced;
-        self.record.log.clone_from(&refusal.log);
+        self.record.gate.clone_from(&refusal.gate);
+        if let Some(log) = &refusal.log {
+            self.note(log);
+        }
         if status.is_some() {
             self.record.wire_status = status;
         }
@@ -96,12 +112,63 @@ impl Facts {
         self.record.wire_status = Some(status);
     }
 
-    pub(super) fn hidden(&mut self, entries: usize) {
+    /// Entries that a listing leaves out, or would leave out (not `enforced`).
+    pub(super) fn hidden(&mut self, entries: usize, enforced: bool) {
         self.record.entries_hidden += entries as u64;
+        self.record.enforced &= enforced || entries == 0;
+    }
+
+    /// More for the operator.
+    pub(super) fn note(&mut self, text: &str) {
+        match &mut self.record.log {
+            Some(log) => {
+                log.push_str("; ");
+                log.push_str(text);
+            }
+            log @ None => *log = Some(text.to_owned()),
+        }
+    }
+
+    /// A refusal that is recorded only. The first is the record's reason.
+    pub(super) fn spare(&mut self, refusal: &Refusal) {
+        if self.record.reason.is_none() {
+            self.record.reason = Some(refusal.reason);
+            self.record.rung = Some(refusal.rung);
+            self.record.gate.clone_from(&refusal.gate);
+            self.record.enforced = false;
+        }
+        self.record.would_refuse.push(refusal.error().to_owned());
+        if let Some(log) = &refusal.log {
+            self.note(log);
+        }
+    }
+
+    /// Whether a refusal was recorded only.
+    pub(super) fn spared(&self) -> bool {
+        !self.record.would_refuse.is_empty()
+    }
+
+    /// An answer would have been altered.
+    pub(super) fn spared_alteration(&mut self) {
+        self.record.enforced = false;
+        self.note("the answer would have been altered");
+    }
+
+    /// A gate answered in the server's place.
+    pub(super) fn answered(&mut self, gate: &Arc<str>, now: Instant) {
+        self.record.outcome = Outcome::Answered;
+        let name = Arc::clone(gate);
+        self.record.gate = Some(Box::new(GateMark { name, code: None, details: None, challenge: None }));
+        self.record.wire_status = Some(200);
+        self.record.decision_time = now.duration_since(self.started);
+        self.close(Outcome::Answered, now);
     }
 
     pub(super) fn rendered(&mut self, tier: Tier) {
         self.record.tier = tier;
+        if tier != Tier::Full {
+            self.note("what the frame was to say could not be rendered, so it says less");
+        }
     }
 
     /// The record is complete. An outcome that was already decided stays.
@@ -136,10 +203,13 @@ impl Facts {
     }
 
     pub(super) fn verdict(&self, decided: bool) -> Verdict {
+        let allowed = self.record.outcome == Outcome::Allowed;
         Verdict {
             decided,
             decision: if decided { self.record.outcome.as_str() } else { "" },
-            reason: self.record.reason,
+            // A refusal that is recorded only is no reason of the verdict's.
+            reason: self.record.reason.filter(|_| !allowed),
+            code: self.record.gate.as_ref().filter(|_| !allowed).and_then(|gate| gate.code.clone()),
             server: self.record.server.as_ref().map(|(name, _)| Arc::clone(name)),
             method: self.record.method.clone(),
             capability: self.record.capability.clone(),

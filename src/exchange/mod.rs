@@ -9,6 +9,7 @@
 //! - `decided: true` is said once, in the last reply of an allowing verdict, and in immediate responses;
 //! - an event that no state expects refuses: by an immediate response while nothing went down, else by failing the stream.
 
+mod asking;
 mod facts;
 mod reply;
 mod request;
@@ -18,6 +19,7 @@ mod streaming;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::gates::{Question, Ruling};
 use crate::identity::{Caller, IdentityFault, Presented};
 use crate::ladder::{Head, Server, Snapshot, token};
 use crate::message::headers::Headers;
@@ -52,6 +54,8 @@ pub enum Event {
     ResponseTrailers,
     /// What [`Next::Identify`] asked for.
     Identity(Result<Arc<Caller>, IdentityFault>),
+    /// What [`Next::Ask`] asked for.
+    Opinion(Ruling),
     /// The time of [`Exchange::deadline`] has come.
     Deadline,
     /// Too many exchanges are open: this one is refused whatever it is.
@@ -76,6 +80,9 @@ pub enum Next {
     Wait,
     /// Establish the identity that [`Exchange::presented`] tells of, and come back with [`Event::Identity`].
     Identify,
+    /// Ask the gates that [`Exchange::question`] tells of, and come back with [`Event::Opinion`]. Envoy's messages are
+    /// taken meanwhile: the request may end.
+    Ask,
     /// End the gRPC stream with OK.
     Finish,
     /// End the gRPC stream with an error status: Envoy refuses or cuts what is left.
@@ -113,6 +120,8 @@ enum State {
     Identifying(request::Pending),
     /// The request's headers were accepted; its body is awaited.
     AwaitingBody(request::Accepted),
+    /// Rungs 1 to 16 are climbed; the gates are being asked.
+    Gated(Box<asking::Gated>),
     /// The call was forwarded and its answer will be read.
     AwaitingAnswer(response::Asking),
     /// A JSON answer is held until it is whole.
@@ -164,6 +173,13 @@ impl Exchange {
         Some((Arc::clone(&pending.server), presented))
     }
 
+    /// What [`Next::Ask`] asks whom.
+    #[must_use]
+    pub fn question(&self) -> Option<(Arc<Server>, Arc<Question>)> {
+        let State::Gated(gated) = &self.state else { return None };
+        Some((Arc::clone(&gated.server), Arc::clone(&gated.question)))
+    }
+
     /// The one record of this exchange's decision, once it is complete; `None` before and after.
     pub fn take_record(&mut self) -> Option<Record> {
         self.facts.take_record()
@@ -193,10 +209,11 @@ impl Exchange {
             }
             (State::Fresh, Event::RequestHeaders(head)) => self.request_headers(head, now),
             (State::Identifying(pending), Event::Identity(found)) => self.identified(pending, found, now),
-            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(&accepted, body, now),
+            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(accepted, body, now),
+            (State::Gated(gated), Event::Opinion(ruling)) => self.opinion(*gated, ruling, now),
             (State::AwaitingBody(accepted), Event::Deadline) => self.body_late(&accepted, now),
             (
-                State::Fresh | State::Identifying(_) | State::AwaitingBody(_),
+                State::Fresh | State::Identifying(_) | State::AwaitingBody(_) | State::Gated(_),
                 Event::ResponseHeaders { headers, ends },
             ) => self.foreign_reply(&headers, ends, now),
             (State::AwaitingAnswer(asking), Event::Deadline) => self.answer_never(&asking, now),
@@ -255,7 +272,7 @@ impl Exchange {
             status: rendered.status,
             headers: rendered.headers,
             body: rendered.body,
-            details: format!("portcullis_{}", refusal.reason.as_str()),
+            details: format!("portcullis_{}", refusal.error()),
             verdict: self.facts.verdict(true),
         })))
     }

@@ -1,4 +1,4 @@
-//! The way up: rungs 1 to 14, from the request's headers to the verdict.
+//! The way up: rungs 1 to 16, from the request's headers to the verdict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use crate::ladder::answer::Asked;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, body, envelope, headers, listed, message, metadata, method, origin, permission, policy, route,
-    scope, token,
+    Head, Kind, Server, body, envelope, gate, headers, listed, message, metadata, method, origin, permission, policy,
+    route, scope, token,
 };
 use crate::message::headers::Headers;
 use crate::policy::Capability;
@@ -29,11 +29,18 @@ pub(super) struct Pending {
 
 /// A request whose headers were accepted.
 pub(super) struct Accepted {
-    server: Arc<Server>,
-    head: Head,
-    caller: Arc<Caller>,
+    pub(super) server: Arc<Server>,
+    pub(super) head: Head,
+    pub(super) caller: Arc<Caller>,
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
     held: Option<Box<Refusal>>,
+}
+
+/// A call that climbed everything that is decided here.
+struct Climbed {
+    method: Method,
+    /// Labels of what it reaches, where a gate asks for them.
+    reached: Vec<Arc<str>>,
 }
 
 impl Exchange {
@@ -95,6 +102,9 @@ impl Exchange {
             held = Some(Box::new(refusal));
         }
         if server.kind == Kind::Http {
+            if gate::concerns_http(&server) {
+                return self.ask_gates_http(server, head, &caller);
+            }
             return self.allow_plain(&server, &head, now);
         }
         if let Err(refusal) = body::check(&server, &head) {
@@ -106,8 +116,8 @@ impl Exchange {
         Step::wait(Replies::one(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict }))
     }
 
-    /// Plain HTTP beside MCP: who is calling was all there was to judge.
-    fn allow_plain(&mut self, server: &Server, head: &Head, now: Now) -> Step {
+    /// Plain HTTP beside MCP: who is calling, and what gates say, was all there was to judge.
+    pub(super) fn allow_plain(&mut self, server: &Server, head: &Head, now: Now) -> Step {
         let edits = forward::request(&head.headers, &server.credential, false);
         self.facts.allow(now.instant);
         self.facts.close(Outcome::Allowed, now.instant);
@@ -139,8 +149,8 @@ impl Exchange {
         Step::wait(Replies::one(reply))
     }
 
-    /// Rungs 9 to 14.
-    pub(super) fn request_body(&mut self, accepted: &Accepted, body: Vec<u8>, now: Now) -> Step {
+    /// Rungs 9 to 16.
+    pub(super) fn request_body(&mut self, accepted: Accepted, body: Vec<u8>, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
         let document = match message::read(&server, body) {
             Ok(document) => document,
@@ -153,8 +163,11 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        match self.climb(accepted, &message) {
-            Ok(method) => self.forward(accepted, &message, method, now),
+        match self.climb(&accepted, &message) {
+            Ok(Climbed { method, reached }) if gate::concerns(&server, &reached) => {
+                self.ask_gates(accepted, document, method, reached)
+            }
+            Ok(Climbed { method, .. }) => self.forward(&accepted, &message, method, now),
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
@@ -162,7 +175,7 @@ impl Exchange {
         }
     }
 
-    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Method, Refusal> {
+    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Climbed, Refusal> {
         let server = &*accepted.server;
         self.facts.method(message.method, Method::parse(message.method));
         envelope::check(server, &accepted.head, message)?;
@@ -170,12 +183,20 @@ impl Exchange {
             return Err(Refusal::clone(held));
         }
         let method = listed::check(message.method)?;
-        policy::check(method, &accepted.caller.principal)?;
+        policy::check(method, &accepted.caller.principal).or_else(|refusal| self.stands(server, refusal))?;
         let target = target::of(method, message.params);
         self.name_capability(server, &target);
-        let reached = permission::check(server, &accepted.caller.principal, &target)?;
-        scope::capabilities(server, &accepted.caller, &reached)?;
-        Ok(method)
+        let reached = match permission::check(server, &accepted.caller.principal, &target) {
+            Ok(reached) => reached,
+            Err(refusal) => {
+                self.stands(server, refusal)?;
+                permission::reached(server, &target)
+            }
+        };
+        scope::capabilities(server, &accepted.caller, &reached).or_else(|refusal| self.stands(server, refusal))?;
+        // Nothing is copied for a server without gates.
+        let reached = if server.gates.is_empty() { Vec::new() } else { gate::labels(&reached) };
+        Ok(Climbed { method, reached })
     }
 
     /// Notes for the record what the call is about: the price list's label where there is one.
@@ -197,7 +218,7 @@ impl Exchange {
     }
 
     /// The verdict: the call goes to the server.
-    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, method: Method, now: Now) -> Step {
+    pub(super) fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, method: Method, now: Now) -> Step {
         let server = &accepted.server;
         let ours = method.listed_member().is_some() || method == Method::Discover;
         let read = !method.is_notification() && (server.screen || ours);

@@ -116,10 +116,17 @@ impl Exchange {
             method if method.listed_member().is_some() => {
                 let principal = &asking.caller.principal;
                 let filtered = listing::filter(&asking.server, principal, method, &document, result)?;
-                self.facts.hidden(filtered.hidden);
+                self.facts.hidden(filtered.hidden, !asking.server.shadow);
+                if asking.server.shadow {
+                    return Ok(Judged { bytes: document.into_bytes(), private: false });
+                }
                 Ok(Judged { bytes: filtered.bytes, private: true })
             }
             Method::Discover => Ok(match discover::hold(&asking.server, &document, result)? {
+                Some(_) if asking.server.shadow => {
+                    self.facts.spared_alteration();
+                    Judged { bytes: document.into_bytes(), private: false }
+                }
                 Some(bytes) => Judged { bytes, private: true },
                 None => Judged { bytes: document.into_bytes(), private: false },
             }),

@@ -54,7 +54,8 @@ impl Exchange {
     pub(super) fn stream_begin(&mut self, stream: Box<Stream>, ends: bool, now: Now) -> Step {
         let method = stream.asking.asked.method;
         let ours = method.listed_member().is_some() || method == Method::Discover;
-        let edits = if ours { forward::private_answer() } else { HeaderEdits::default() };
+        let edits =
+            if ours && !stream.asking.server.shadow { forward::private_answer() } else { HeaderEdits::default() };
         let mut replies = Replies::one(Reply::ResponseHeaders { edits });
         if !ends {
             return self.stream_on(stream, replies);
@@ -219,7 +220,7 @@ impl Exchange {
 
 /// Whether a notification may be heard: of a resource only by those who may read it.
 fn may_hear(asking: &Asking, name: &str, params: Option<Value<'_>>) -> bool {
-    if name != "notifications/resources/updated" {
+    if name != "notifications/resources/updated" || asking.server.shadow {
         return true;
     }
     let Some(text) = params.and_then(|params| params.get("uri")).and_then(|uri| uri.as_str()) else { return false };

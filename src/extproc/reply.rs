@@ -86,7 +86,7 @@ fn metadata(verdict: &Verdict) -> Struct {
     let server = verdict.server.as_deref().unwrap_or_default();
     let texts = [
         ("decision", verdict.decision),
-        ("reason", verdict.reason.map(crate::refusal::Reason::as_str).unwrap_or_default()),
+        ("reason", verdict.reason_text()),
         ("server", server),
         ("method", &verdict.method),
         ("capability", &verdict.capability),

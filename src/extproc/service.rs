@@ -132,6 +132,10 @@ impl Session {
             match next {
                 Next::Wait => return,
                 Next::Identify => event = self.identify().await,
+                Next::Ask => match self.ask().await {
+                    Some(heard) => event = heard,
+                    None => return,
+                },
                 Next::Finish => {
                     self.ending = Some(Ending::Finish);
                     return;
@@ -154,6 +158,10 @@ impl Session {
                 () = tokio::time::sleep_until(deadline.into()) => return Some(Event::Deadline),
             },
         };
+        self.received(message)
+    }
+
+    fn received(&mut self, message: Result<Option<ProcessingRequest>, Status>) -> Option<Event> {
         match message {
             Ok(Some(_)) if !self.admitted => Some(Event::Overloaded),
             Ok(Some(message)) => Some(request::event(message)),
@@ -176,6 +184,20 @@ impl Session {
             tracing::error!("a step of an exchange panicked; the request is refused");
             self.exchange.step(Event::Fault("a step panicked"), now())
         })
+    }
+
+    /// Asks the gates, and listens to Envoy meanwhile: when the request is over, so is the question. `None` when the
+    /// other side is gone.
+    async fn ask(&mut self) -> Option<Event> {
+        let Some((server, question)) = self.exchange.question() else {
+            return Some(Event::Fault("an opinion was asked for that nobody needs"));
+        };
+        let message = tokio::select! {
+            biased;
+            message = self.inbound.message() => message,
+            ruling = server.gates.ask(&question) => return Some(Event::Opinion(ruling)),
+        };
+        self.received(message)
     }
 
     async fn identify(&mut self) -> Event {

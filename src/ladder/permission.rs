@@ -32,6 +32,17 @@ pub fn check<'s>(
     }
 }
 
+/// The capabilities that a call reaches, held or not, for whoever goes on after a refusal in shadow mode.
+#[must_use]
+pub fn reached<'s>(server: &'s Server, target: &Target<'_>) -> Vec<&'s Capability> {
+    match target {
+        Target::Baseline | Target::Unnamed(_) | Target::Priceless(_) => Vec::new(),
+        Target::Tool(name) => server.prices.tool(name).into_iter().collect(),
+        Target::Prompt(name) => server.prices.prompt(name).into_iter().collect(),
+        Target::Resources(uris) => uris.iter().filter_map(|uri| server.prices.covering(uri).ok()).flatten().collect(),
+    }
+}
+
 fn one<'s>(
     priced: Option<&'s Capability>,
     principal: &Principal,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::gates::Gates;
 use crate::identity::Authenticator;
 use crate::identity::metadata::Metadata;
 use crate::policy::{Policy, Prices, Scopes};
@@ -114,6 +115,10 @@ pub struct Server {
     pub denials: Denials,
     /// Whether answers other than listings are read.
     pub screen: bool,
+    /// External opinions on its calls.
+    pub gates: Gates,
+    /// Shadow mode: refusals of the policy class are recorded, and the call goes on.
+    pub shadow: bool,
 }
 
 /// Everything one request is judged by; a reload makes a new one and leaves requests in flight with theirs.

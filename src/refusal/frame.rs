@@ -6,7 +6,7 @@
 
 use crate::message::json::{Document, Kind, Limits};
 
-use super::reason::{DEFAULT_CODE, Reason, Rung};
+use super::reason::DEFAULT_CODE;
 use super::{Detail, Refusal};
 
 /// Most bytes of `error.message`.
@@ -51,8 +51,7 @@ pub struct Content<'a> {
 #[must_use]
 pub fn write(refusal: &Refusal, content: Content<'_>, cap: usize) -> (Vec<u8>, Tier) {
     let mut data = Vec::new();
-    write_data(&mut data, refusal, content);
-    if data.len() <= DATA_CAP {
+    if write_data(&mut data, refusal, content) && data.len() <= DATA_CAP {
         let full = assemble(content, IdForm::of(content.id), &data);
         if acceptable(&full, cap) {
             return (full, Tier::Full);
@@ -107,23 +106,25 @@ fn assemble(content: Content<'_>, id: IdForm<'_>, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Writes the members of `data`, or nothing when there is none to write.
-fn write_data(out: &mut Vec<u8>, refusal: &Refusal, content: Content<'_>) {
+/// Writes the members of `data`, or nothing when there is none to write; `false` when they cannot be rendered.
+fn write_data(out: &mut Vec<u8>, refusal: &Refusal, content: Content<'_>) -> bool {
+    let Ok(foreign) = foreign_members(refusal) else { return false };
     let mut object = Members::new(out);
     for (name, value) in &refusal.data {
         detail(object.member(name), value);
     }
     if content.explain {
-        string(object.member("error"), refusal.reason.as_str());
-        string(object.member("plugin"), plugin(refusal.rung));
+        string(object.member("error"), refusal.error());
+        string(object.member("plugin"), refusal.plugin());
         if let Some(description) = refusal.description.as_deref().filter(|text| !text.is_empty()) {
             string(object.member("description"), cut(description, MESSAGE_CAP));
         }
-        if !refusal.details.is_empty() {
+        if !refusal.details.is_empty() || !foreign.is_empty() {
             let mut details = Members::new(object.member("details"));
             for (name, value) in &refusal.details {
                 detail(details.member(name), value);
             }
+            details.all(foreign);
             details.close();
         }
         if !content.decision.is_empty() {
@@ -131,10 +132,23 @@ fn write_data(out: &mut Vec<u8>, refusal: &Refusal, content: Content<'_>) {
         }
     }
     object.close();
+    true
 }
 
-fn plugin(rung: Rung) -> &'static str {
-    rung.as_str()
+/// What a gate wrote as `details` does not read as one JSON object.
+struct NotAnObject;
+
+/// What stands between the braces of a gate's own details. They are read on their own first: text that is only balanced
+/// within the frame could write members of `data` itself.
+fn foreign_members(refusal: &Refusal) -> Result<&str, NotAnObject> {
+    let Some(details) = refusal.gate.as_ref().and_then(|gate| gate.details.as_deref()) else { return Ok("") };
+    let document =
+        Document::read(details.as_bytes().to_vec(), Limits { depth: 24, nodes: 2048 }).map_err(|_| NotAnObject)?;
+    if document.root().kind() != Kind::Object {
+        return Err(NotAnObject);
+    }
+    let inside = details.trim_ascii().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    inside.map(str::trim_ascii).ok_or(NotAnObject)
 }
 
 /// An object under construction; nothing is written before its first member.
@@ -154,6 +168,15 @@ impl<'a> Members<'a> {
         string(self.out, name);
         self.out.push(b':');
         self.out
+    }
+
+    /// Members as somebody else wrote them, already read as those of one object.
+    fn all(&mut self, members: &str) {
+        if !members.is_empty() {
+            self.out.push(if self.open { b',' } else { b'{' });
+            self.open = true;
+            self.out.extend_from_slice(members.as_bytes());
+        }
     }
 
     fn close(self) {
@@ -183,12 +206,12 @@ fn detail(out: &mut Vec<u8>, value: &Detail) {
 
 /// The plain form where no frame can be sent: `{"error","message","plugin"}`.
 #[must_use]
-pub fn plain(reason: Reason, rung: Rung, message: &str) -> Vec<u8> {
+pub fn plain(error: &str, plugin: &str, message: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + message.len().min(MESSAGE_CAP));
     let mut object = Members::new(&mut out);
-    string(object.member("error"), reason.as_str());
+    string(object.member("error"), error);
     string(object.member("message"), cut(message, MESSAGE_CAP));
-    string(object.member("plugin"), plugin(rung));
+    string(object.member("plugin"), plugin);
     object.close();
     out
 }

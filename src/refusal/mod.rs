@@ -5,6 +5,7 @@
 //! the one before, the last a constant.
 
 pub mod frame;
+mod gate;
 pub mod reason;
 mod render;
 
@@ -13,6 +14,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+pub use gate::{GateCode, GateMark, NotACode};
 pub use reason::{Class, Reason, Rung};
 pub use render::{Addressee, Denials, Disclose, Rendered, StepUp, event_frame, render};
 
@@ -41,6 +43,8 @@ pub struct Refusal {
     pub hidden: Option<Hidden>,
     /// For the operator's log only, never for the wire.
     pub log: Option<String>,
+    /// The gate that refused, for reasons of rung 17: the one variant of the enum that is open.
+    pub gate: Option<Box<GateMark>>,
 }
 
 /// A value among a refusal's details.
@@ -83,7 +87,20 @@ impl Refusal {
             retry_after: None,
             hidden: None,
             log: None,
+            gate: None,
         }
+    }
+
+    /// The stable code as callers and operators read it: a gate's own code, else the reason's.
+    #[must_use]
+    pub fn error(&self) -> &str {
+        self.gate.as_ref().and_then(|gate| gate.code.as_ref()).map_or(self.reason.as_str(), GateCode::as_str)
+    }
+
+    /// Who said it: a gate's name, else the rung's.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        self.gate.as_ref().map_or(self.rung.as_str(), |gate| &gate.name)
     }
 
     /// The same with another public text.

@@ -163,6 +163,7 @@ reasons! {
     ArgumentsUncheckable "arguments.uncheckable" Policy 403 Some(INVALID_PARAMS), "The arguments cannot be checked against the approved schema of this tool, so the call was refused.";
     GateDenied "gate.denied" Policy 403 None, "The call was denied by a policy gate.";
     GateUnavailable "gate.unavailable" Policy 403 None, "The call could not be judged by a policy gate at the moment. Try again later.";
+    GateAnswered "gate.answered" Policy 403 None, "A policy gate answered in the place of the tool.";
     AnswerUnreadable "answer.unreadable" Upstream 502 Some(UPSTREAM_CODE), "The server's answer could not be checked, so it was withheld.";
     AnswerTooLarge "answer.too_large" Upstream 502 Some(UPSTREAM_CODE), "The server's answer is too large to be checked, so it was withheld.";
     AnswerMismatched "answer.mismatched" Upstream 502 Some(UPSTREAM_CODE), "The server answered something else than this request, so the answer was withheld.";

@@ -94,7 +94,10 @@ pub fn render(refusal: &Refusal, denials: Denials, to: Addressee<'_>, decision: 
     let hidden = refusal.hidden.as_ref().filter(|_| denials.disclose == Disclose::Hidden && hideable(refusal.reason));
     match (refusal.reason.class(), hidden) {
         (Class::Policy, Some(hidden)) => render_hidden(hidden, to),
-        (Class::Policy, None) => render_policy(refusal, denials, to, decision),
+        (Class::Policy, None) => match refusal.gate.as_ref().and_then(|gate| gate.challenge.as_ref()) {
+            Some((status, challenge)) => render_gate_challenge(refusal, *status, challenge),
+            None => render_policy(refusal, denials, to, decision),
+        },
         (Class::Challenge, _) if refusal.challenge.is_none() => render_policy(refusal, denials, to, decision),
         (Class::Challenge, _) => render_challenge(refusal),
         (Class::Protocol, _) => render_protocol(refusal, denials, to, decision),
@@ -133,10 +136,30 @@ fn plain(status: u16, body: Vec<u8>) -> Rendered {
 
 fn render_policy(refusal: &Refusal, denials: Denials, to: Addressee<'_>, decision: &str) -> Rendered {
     let always_plain = matches!(refusal.reason, Reason::RouteUnmatched | Reason::RouteUndecidable);
-    if to.gets_frame() && !always_plain {
-        return rendered_frame(refusal, denials.policy_status, denials, to, decision);
+    let frame = to.gets_frame() && !always_plain;
+    let Some(seconds) = refusal.retry_after else {
+        return if frame {
+            rendered_frame(refusal, denials.policy_status, denials, to, decision)
+        } else {
+            plain(403, frame::plain(refusal.error(), refusal.plugin(), &refusal.message))
+        };
+    };
+    if frame {
+        let mut refusal = refusal.clone();
+        refusal.details.push(("retry_after_seconds", Detail::Number(u64::from(seconds))));
+        return rendered_frame(&refusal, denials.policy_status, denials, to, decision);
     }
-    plain(403, frame::plain(refusal.reason, refusal.rung, &refusal.message))
+    let mut rendered = plain(403, frame::plain(refusal.error(), refusal.plugin(), &refusal.message));
+    rendered.headers.push(("retry-after", seconds.to_string()));
+    rendered
+}
+
+/// A gate's challenge, where its configuration says `challenges: pass`.
+fn render_gate_challenge(refusal: &Refusal, status: u16, challenge: &str) -> Rendered {
+    let error = if status == 401 { "invalid_token" } else { "insufficient_scope" };
+    let mut rendered = plain(status, frame::challenge(error, &refusal.message));
+    rendered.headers.push(("www-authenticate", challenge.to_owned()));
+    rendered
 }
 
 /// Unpriced, not permitted and gone must look the same to the last byte, whatever the true reason is.
@@ -151,7 +174,7 @@ fn render_hidden(hidden: &Hidden, to: Addressee<'_>) -> Rendered {
         }
     };
     if !to.gets_frame() {
-        return plain(403, frame::plain(refusal.reason, refusal.rung, &message));
+        return plain(403, frame::plain(refusal.error(), refusal.plugin(), &message));
     }
     let content = Content { id: to.id, code: INVALID_PARAMS, message: &message, explain: false, decision: "" };
     let (body, tier) = frame::write(&refusal, content, FRAME_CAP);

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::message::write;
 use crate::protocol::Method;
 use crate::refusal::frame::Tier;
-use crate::refusal::{Reason, Rung};
+use crate::refusal::{GateCode, GateMark, Reason, Rung};
 
 use super::contract::AuditEvent;
 use super::counters::Counters;
@@ -30,6 +30,8 @@ pub enum Outcome {
     Refused,
     /// Not ours, and let through by configuration.
     Passed,
+    /// Answered by a gate in the server's place.
+    Answered,
     /// The other side went away, or Envoy answered by itself, before a decision.
     Aborted,
 }
@@ -42,6 +44,7 @@ impl Outcome {
             Self::Allowed => "allow",
             Self::Refused => "refuse",
             Self::Passed => "pass",
+            Self::Answered => "answer",
             Self::Aborted => "abort",
         }
     }
@@ -86,6 +89,10 @@ pub struct Record {
     pub tier: Tier,
     /// For the operator only.
     pub log: Option<String>,
+    /// The gate that refused or answered.
+    pub gate: Option<Box<GateMark>>,
+    /// Codes of every refusal that was recorded only, in the order of the rungs.
+    pub would_refuse: Vec<String>,
 }
 
 impl Record {
@@ -111,6 +118,8 @@ impl Record {
             entries_hidden: 0,
             tier: Tier::Full,
             log: None,
+            gate: None,
+            would_refuse: Vec::new(),
         }
     }
 
@@ -118,12 +127,14 @@ impl Record {
     #[must_use]
     pub fn event(self, at: SystemTime) -> AuditEvent {
         let read = self.wire_status.is_some();
+        let code = self.gate.as_ref().and_then(|gate| gate.code.as_ref()).map(GateCode::as_str);
+        let reason = self.reason.map(|reason| code.unwrap_or(reason.as_str()).to_owned()).unwrap_or_default();
         AuditEvent {
             schema: SCHEMA.to_owned(),
             decision_id: self.id,
             time: rfc3339(at),
             decision: self.outcome.as_str().to_owned(),
-            reason: self.reason.map(Reason::as_str).unwrap_or_default().to_owned(),
+            reason,
             rung: self.rung.map(Rung::as_str).unwrap_or_default().to_owned(),
             enforced: self.enforced,
             server: self.server.map(|(name, _)| name.to_string()).unwrap_or_default(),
@@ -137,6 +148,8 @@ impl Record {
             duration_us: read.then(|| micros(self.duration)),
             entries_hidden: self.entries_hidden,
             detail: self.log.unwrap_or_default(),
+            gate: self.gate.map(|gate| gate.name.to_string()).unwrap_or_default(),
+            would_refuse: self.would_refuse,
         }
     }
 }
@@ -158,6 +171,7 @@ pub fn write_line(event: &AuditEvent, out: &mut Vec<u8>) {
         ("capability", &event.capability),
         ("wire_status", &event.wire_status),
         ("detail", &event.detail),
+        ("gate", &event.gate),
     ];
     out.push(b'{');
     for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
@@ -165,6 +179,16 @@ pub fn write_line(event: &AuditEvent, out: &mut Vec<u8>) {
         out.push(b':');
         write::string(out, text);
         out.push(b',');
+    }
+    if !event.would_refuse.is_empty() {
+        out.extend_from_slice(br#""would_refuse":["#);
+        for (n, code) in event.would_refuse.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            write::string(out, code);
+        }
+        out.extend_from_slice(b"],");
     }
     let duration = event.duration_us.map(|us| format!(r#","duration_us":{us}"#)).unwrap_or_default();
     let hidden = if event.entries_hidden == 0 {

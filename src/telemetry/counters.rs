@@ -12,13 +12,16 @@ use crate::refusal::frame::Tier;
 
 use super::audit::{Outcome, Record};
 
-const OUTCOMES: [Outcome; 4] = [Outcome::Allowed, Outcome::Refused, Outcome::Passed, Outcome::Aborted];
+const OUTCOMES: [Outcome; 5] =
+    [Outcome::Allowed, Outcome::Refused, Outcome::Passed, Outcome::Answered, Outcome::Aborted];
 
 /// The counters of one process.
 pub struct Counters {
     servers: Vec<Arc<str>>,
     /// By server (the last one: none), method (the last one: other), then outcome without reason and every reason.
     decisions: Vec<AtomicU64>,
+    /// Refusals that were recorded only, by server (the last one: none) and reason.
+    would_deny: Vec<AtomicU64>,
     entries_hidden: AtomicU64,
     render_fallbacks: [AtomicU64; 2],
     audit_dropped: AtomicU64,
@@ -42,9 +45,11 @@ impl Counters {
     #[must_use]
     pub fn new(servers: Vec<Arc<str>>) -> Self {
         let cells = (servers.len() + 1) * (Method::ALL.len() + 1) * Self::width();
+        let would_deny = (servers.len() + 1) * Reason::ALL.len();
         Self {
             servers,
             decisions: (0..cells).map(|_| AtomicU64::new(0)).collect(),
+            would_deny: (0..would_deny).map(|_| AtomicU64::new(0)).collect(),
             entries_hidden: AtomicU64::new(0),
             render_fallbacks: [AtomicU64::new(0), AtomicU64::new(0)],
             audit_dropped: AtomicU64::new(0),
@@ -65,6 +70,13 @@ impl Counters {
             .and_then(|method| Method::ALL.iter().position(|known| *known == method))
             .unwrap_or(Method::ALL.len());
         let outcome = match record.reason {
+            // Forwarded all the same: counted as what it was, and beside it as what it would have been.
+            Some(reason) if record.outcome != Outcome::Refused => {
+                if let Some(counter) = self.would_deny.get(server * Reason::ALL.len() + reason as usize) {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                }
+                OUTCOMES.iter().position(|known| *known == record.outcome).unwrap_or(0)
+            }
             Some(reason) => OUTCOMES.len() + reason as usize,
             None => OUTCOMES.iter().position(|known| *known == record.outcome).unwrap_or(0),
         };
@@ -111,6 +123,7 @@ impl Counters {
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let mut samples = self.decision_samples();
+        samples.extend(self.would_deny_samples());
         let single =
             |name, counter: &AtomicU64| Sample { name, labels: Vec::new(), value: counter.load(Ordering::Relaxed) };
         samples.push(single("portcullis.listing.entries_hidden", &self.entries_hidden));
@@ -124,6 +137,16 @@ impl Counters {
             });
         }
         samples
+    }
+
+    fn would_deny_samples(&self) -> impl Iterator<Item = Sample> {
+        let counted = self.would_deny.iter().map(|counter| counter.load(Ordering::Relaxed)).enumerate();
+        counted.filter(|(_, value)| *value > 0).map(|(cell, value)| {
+            let server = self.servers.get(cell / Reason::ALL.len()).map_or("_none", |name| name);
+            let reason = Reason::ALL.get(cell % Reason::ALL.len()).map_or("_other", |reason| reason.as_str());
+            let labels = vec![("server", server.to_owned()), ("reason", reason.to_owned())];
+            Sample { name: "portcullis.would_deny", labels, value }
+        })
     }
 
     fn decision_samples(&self) -> Vec<Sample> {

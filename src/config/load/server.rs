@@ -1,6 +1,7 @@
 //! One entry of `servers:`, checked and compiled.
 
 mod convert;
+mod gates;
 mod identity;
 mod policy;
 mod record;
@@ -11,7 +12,7 @@ use url::Url;
 
 use super::Context;
 use super::report::Report;
-use crate::config::model::{Kind, ProtocolVersion, Screen, Server};
+use crate::config::model::{Kind, Mode, ProtocolVersion, Screen, Server};
 use crate::config::tree::Node;
 use crate::ladder;
 use crate::ladder::origin::normal;
@@ -19,8 +20,8 @@ use crate::policy::Segment;
 use crate::record::Recorded;
 
 /// Keys that mean something on MCP servers only.
-const MCP_ONLY: [&str; 9] =
-    ["protocol", "mode", "policy", "record", "capability_scopes", "limits", "timeouts", "denials", "screen"];
+const MCP_ONLY: [&str; 8] =
+    ["protocol", "policy", "record", "capability_scopes", "limits", "timeouts", "denials", "screen"];
 
 /// Looks at one server of the configuration.
 struct Check<'a> {
@@ -74,6 +75,7 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
     let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
     let authenticator = identity::authenticator(&check, policy.as_ref(), scopes.as_ref(), report);
     let metadata = identity::metadata(&check, scopes.as_deref(), report);
+    let gates = gates::gates(&check, judged.as_ref().map(|judged| &judged.prices), report);
     let judged = judged?;
     let server = ladder::Server {
         name: Arc::from(server.name.as_str()),
@@ -93,6 +95,8 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
         screen: server.screen == Screen::On,
+        gates: gates?,
+        shadow: server.mode == Mode::Shadow,
     };
     Some(Built { server, recorded: judged.recorded })
 }
@@ -180,8 +184,8 @@ impl Check<'_> {
         for key in MCP_ONLY {
             let (Some(present), Kind::Http) = (entry.entry(key), self.server.kind) else { continue };
             let message = format!(
-                "{}: expected `{key}` on servers of `kind: mcp` only, because only the identity of plain HTTP is checked; \
-                 remove it",
+                "{}: expected `{key}` on servers of `kind: mcp` only, because plain HTTP has only its \
+                 identity and its gates checked; remove it",
                 present.node.path
             );
             report.fault_at(self.context.path, present.place, message);

@@ -11,6 +11,7 @@ use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 
 use super::matcher::Match;
 use super::values::{ByteSize, FileOr, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
+use crate::gates::config::GateSource;
 use crate::identity::config::IdentitySource;
 use crate::policy::{OneOrMany, PolicySource};
 use crate::upstream::CredentialSource;
@@ -21,8 +22,9 @@ use crate::upstream::CredentialSource;
 pub struct Server {
     /// Its name, unique here: letters, digits, `-`, `_` and `.`. Audit, metrics and Envoy's second lock know it by this.
     pub name: String,
-    /// `mcp` (default): the whole ladder. `http`: plain HTTP, of which only the identity is checked; it takes `name`,
-    /// `match`, `resource`, `allowed_origins`, `identity`, `authorization_server` and `upstream.credential`.
+    /// `mcp` (default): the whole ladder. `http`: plain HTTP, of which only the identity is checked and gates are asked; it
+    /// takes `name`, `match`, `resource`, `allowed_origins`, `mode`, `identity`, `authorization_server`,
+    /// `upstream.credential`, `gates` and `gates_budget`.
     #[serde(default)]
     pub kind: Kind,
     /// Which of Envoy's requests belong to it.
@@ -40,7 +42,8 @@ pub struct Server {
     /// MCP revisions spoken. This version speaks `2026-07-28` only, which is the default.
     #[serde(default = "spoken")]
     pub protocol: Vec<ProtocolVersion>,
-    /// `enforce` (default): refusals refuse.
+    /// `enforce` (default): refusals refuse. `shadow`: what policy and gates would refuse is recorded and forwarded, listings
+    /// and answers stay as they are; identity, protocol and unreadable answers are enforced all the same.
     #[serde(default)]
     pub mode: Mode,
     /// Where the identity of its callers comes from.
@@ -60,6 +63,12 @@ pub struct Server {
     /// required scope.
     #[serde(default)]
     pub capability_scopes: BTreeMap<String, OneOrMany<String>>,
+    /// External opinions, asked in order after everything else holds; the first objection wins.
+    #[serde(default)]
+    pub gates: Vec<GateSource>,
+    /// What the gates that are enforced may take together; below Envoy's `message_timeout`. Default 5s.
+    #[serde(default = "gates_budget")]
+    pub gates_budget: Period,
     /// Bounds on what is read.
     #[serde(default)]
     pub limits: Limits,
@@ -73,6 +82,10 @@ pub struct Server {
     /// `server/discover` are always read.
     #[serde(default)]
     pub screen: Screen,
+}
+
+fn gates_budget() -> Period {
+    Period::seconds(5)
 }
 
 fn spoken() -> Vec<ProtocolVersion> {
@@ -115,6 +128,8 @@ pub enum Mode {
     /// They do.
     #[default]
     Enforce,
+    /// Those of the policy class are recorded only.
+    Shadow,
 }
 
 /// RFC 8414 metadata, member by member as configured.
