@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod report;
 mod schema;
 mod serve;
 
@@ -23,6 +24,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Load everything and print all faults, or a summary and who can do what.
     Check(check::CheckArgs),
+    /// Read audit lines and print what shadow mode let pass that enforcing would have refused.
+    Report(report::ReportArgs),
     /// Print the JSON Schema of the configuration.
     Schema(schema::SchemaArgs),
     /// Show the whole story on loopback: identity provider, MCP server, Portcullis, Envoy.
@@ -35,6 +38,7 @@ pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(args),
+        Command::Report(args) => report::run(&args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };

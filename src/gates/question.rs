@@ -51,7 +51,7 @@ pub struct Asker {
     pub email: Option<Arc<str>>,
     /// Roles in the order of the rules.
     pub roles: Vec<Arc<str>>,
-    /// Names of the permissions held; a single `*` for all.
+    /// Names of the permissions held. Whoever holds all has `*` first, then those that the policy names.
     pub permissions: Vec<Arc<str>>,
 }
 
@@ -61,10 +61,11 @@ impl Asker {
     pub fn new(caller: &Caller, policy: &Policy) -> Self {
         let principal = &caller.principal;
         let held = &principal.permissions;
+        let names = policy.permissions();
         let permissions = if held.is_all() {
-            vec![Arc::from("*")]
+            std::iter::once(Arc::from("*")).chain(names.all().cloned()).collect()
         } else {
-            held.iter().filter_map(|id| policy.permissions().name(id).cloned()).collect()
+            held.iter().filter_map(|id| names.name(id).cloned()).collect()
         };
         Self {
             name: principal.to_string(),

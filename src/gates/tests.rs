@@ -1,1 +1,274 @@
+//! Gates against servers in this process: every way in which one can answer, fail or keep silent.
 
+mod breaker;
+mod build;
+mod servers;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::config::GateSource;
+use super::question::{Arguments, Asker, HttpCall, Question};
+use super::{Decision, Gates, Instead, Ruling, Setting};
+use crate::message::json::{Document, Limits};
+use servers::{Say, Server};
+
+fn document(text: &str) -> Arc<Document> {
+    Arc::new(Document::read(text.as_bytes().to_vec(), Limits { depth: 64, nodes: 100_000 }).expect(text))
+}
+
+/// A call of `tool` with these arguments.
+pub(super) fn question(tool: &str, arguments: &str) -> Question {
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},"_meta":{{"acme/intent":"tidy up"}}}}}}"#
+    );
+    Question {
+        decision: "d1".into(),
+        server: "cases".into(),
+        principal: Asker {
+            name: "ana@acme.com".into(),
+            issuer: "https://auth.acme.com".into(),
+            subject: "ana".into(),
+            email: Some("ana@acme.com".into()),
+            roles: vec!["reader".into()],
+            permissions: vec!["cases:read".into(), "cases:write".into()],
+        },
+        method: "tools/call".into(),
+        capabilities: vec![format!("tool:{tool}").into()],
+        message: Some(document(&message)),
+        http: None,
+        headers: vec![("x-user-intent".into(), "close my case".into())],
+        claims: document(r#"{"sub":"ana","goal":"sell","nested":{"goal":"buy"},"n":1}"#),
+    }
+}
+
+/// A plain HTTP request.
+pub(super) fn plain() -> Question {
+    Question {
+        method: "GET".into(),
+        capabilities: Vec::new(),
+        message: None,
+        http: Some(HttpCall { authority: "api.acme.com".into(), path: "/v1/x?y=1".into() }),
+        ..question("x", "{}")
+    }
+}
+
+/// Gates as the configuration would make them; the first argument is JSON, which is YAML too.
+pub(super) fn gates(sources: &serde_json::Value) -> Gates {
+    let sources: Vec<GateSource> = serde_json::from_value(sources.clone()).expect("gates");
+    let setting = Setting { base: std::path::Path::new("/"), priced: Some(&|_| true), budget: Duration::from_secs(5) };
+    Gates::build(&sources, &setting).unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+fn grpc(server: &Server) -> serde_json::Value {
+    serde_json::json!({"name": "acme", "grpc": {"address": server.address(), "timeout": "300ms"}})
+}
+
+fn with(mut gate: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
+    for (key, value) in more.as_object().expect("an object") {
+        gate[key] = value.clone();
+    }
+    gate
+}
+
+async fn ask(gates: &Gates) -> Ruling {
+    gates.ask(&question("update", r#"{"id":"7"}"#)).await
+}
+
+/// What happens in place of the call, in one word, and the words for the operator.
+fn told(ruling: &Ruling) -> (&'static str, String) {
+    match &ruling.decision {
+        Decision::Allow => ("allow", String::new()),
+        Decision::Object(objection) => match &objection.what {
+            Instead::Denied(denial) => {
+                ("deny", denial.code.as_ref().map_or(String::new(), |code| code.as_str().into()))
+            }
+            Instead::Answered(result) => ("answer", result.clone()),
+            Instead::Unavailable(failure) => ("unavailable", failure.why.clone()),
+        },
+    }
+}
+
+#[tokio::test]
+async fn a_grpc_gate_allows_denies_and_answers() {
+    let server = Server::start(Say::Allow).await;
+    let gates = gates(&serde_json::json!([grpc(&server)]));
+    assert_eq!(ask(&gates).await, Ruling { decision: Decision::Allow, shadowed: vec![], notes: vec![] });
+    let seen = server.last().expect("it was asked");
+    let call = seen.call.expect("a call");
+    let principal = seen.principal.expect("a principal");
+    assert_eq!(
+        (call.method.as_str(), call.arguments_json.as_str(), call.arguments_truncated),
+        ("tools/call", r#"{"id":"7"}"#, false)
+    );
+    assert_eq!(call.capabilities, ["tool:update"]);
+    assert_eq!((principal.issuer.as_str(), principal.subject.as_str()), ("https://auth.acme.com", "ana"));
+    assert_eq!(
+        (principal.roles, principal.permissions),
+        (vec!["reader".to_owned()], vec!["cases:read".to_owned(), "cases:write".to_owned()])
+    );
+    server.say(Say::Deny("payments.limit"));
+    let Decision::Object(objection) = ask(&gates).await.decision else { panic!("expected an objection") };
+    let Instead::Denied(denial) = objection.what else { panic!("expected a denial") };
+    assert_eq!(
+        (&*objection.gate, denial.code.as_ref().map(crate::refusal::GateCode::as_str)),
+        ("acme", Some("payments.limit"))
+    );
+    assert_eq!((denial.text.as_deref(), denial.retry_after), (Some("too much"), Some(7)));
+    server.say(Say::Deny("Not A Code"));
+    assert_eq!(told(&ask(&gates).await), ("deny", String::new()));
+    server.say(Say::Answer(r#"{"content":[]}"#));
+    assert_eq!(told(&ask(&gates).await), ("answer", r#"{"content":[]}"#.into()));
+}
+
+#[tokio::test]
+async fn whatever_is_no_opinion_refuses_unless_the_configuration_lets_it_pass() {
+    let server = Server::start(Say::Error).await;
+    let lenient = gates(&serde_json::json!([with(grpc(&server), serde_json::json!({"on_failure": "allow"}))]));
+    let strict = gates(&serde_json::json!([grpc(&server)]));
+    for (say, why) in [
+        (Say::Error, "Unavailable: no"),
+        (Say::Nothing, "without any"),
+        (Say::Hang, "within 300ms"),
+        (Say::Cut, "gRPC"),
+    ] {
+        server.say(say);
+        let (what, told) = told(&ask(&strict).await);
+        assert_eq!(what, "unavailable", "{say:?}");
+        assert!(told.contains(why), "{say:?}: {told}");
+        let ruling = ask(&lenient).await;
+        assert_eq!(ruling.decision, Decision::Allow, "{say:?}");
+        assert!(ruling.notes[0].contains("gate acme failed and lets calls pass"), "{:?}", ruling.notes);
+    }
+}
+
+#[tokio::test]
+async fn nobody_listening_is_told_at_once_and_a_gate_that_comes_up_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("gate.sock");
+    let gate =
+        serde_json::json!([{"name": "a", "grpc": {"address": format!("unix:{}", path.display()), "timeout": "5s"}}]);
+    let gates = gates(&gate);
+    let begun = Instant::now();
+    assert_eq!(told(&ask(&gates).await).0, "unavailable");
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    let _server = Server::start_unix(&path, Say::Allow).await;
+    assert_eq!(told(&ask(&gates).await).0, "allow");
+}
+
+#[tokio::test]
+async fn a_dead_gate_costs_a_bounded_time_and_comes_back() {
+    let server = Server::start(Say::Hang).await;
+    let breaker = serde_json::json!({"breaker": {"failures": 2, "open": "400ms"}});
+    let gates = gates(&serde_json::json!([with(grpc(&server), breaker)]));
+    let begun = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(told(&ask(&gates).await).0, "unavailable");
+    }
+    let (took, asked) = (begun.elapsed(), server.asked.load(Ordering::SeqCst));
+    assert!(took < Duration::from_millis(1500), "20 calls took {took:?}");
+    assert!(asked <= 3, "asked {asked} times");
+    server.say(Say::Allow);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(told(&ask(&gates).await).0, "allow");
+}
+
+#[tokio::test]
+async fn calls_beyond_the_bound_wait_within_their_timeout() {
+    let server = Server::start(Say::Hang).await;
+    let gates = gates(&serde_json::json!([with(grpc(&server), serde_json::json!({"concurrency": 1}))]));
+    let (first, second) = tokio::join!(ask(&gates), ask(&gates));
+    let all = [told(&first).1, told(&second).1];
+    assert!(all.iter().any(|told| told.contains("taken")), "{all:?}");
+    assert_eq!(server.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_cancels_its_gates() {
+    let server = Server::start(Say::Hang).await;
+    let gate = serde_json::json!([{"name": "a", "grpc": {"address": server.address(), "timeout": "5s"}}]);
+    let gates = gates(&gate);
+    let gave_up = tokio::time::timeout(Duration::from_millis(200), ask(&gates)).await;
+    assert!(gave_up.is_err());
+    for _ in 0..50 {
+        if server.cancelled.load(Ordering::SeqCst) == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("expected the gate's call to be cancelled within a second");
+}
+
+#[tokio::test]
+async fn the_first_objection_wins_and_ends_the_asking() {
+    let (first, second) = (Server::start(Say::Deny("first.no")).await, Server::start(Say::Deny("second.no")).await);
+    let one = with(grpc(&first), serde_json::json!({"name": "one"}));
+    let two = with(grpc(&second), serde_json::json!({"name": "two"}));
+    let gates = gates(&serde_json::json!([one, two]));
+    assert_eq!(told(&ask(&gates).await), ("deny", "first.no".into()));
+    assert_eq!(second.asked.load(Ordering::SeqCst), 0);
+    first.say(Say::Allow);
+    assert_eq!(told(&ask(&gates).await), ("deny", "second.no".into()));
+}
+
+#[tokio::test]
+async fn a_shadow_gate_is_asked_beside_the_others_and_changes_nothing() {
+    let (shadow, real) = (Server::start(Say::Deny("shadow.no")).await, Server::start(Say::Allow).await);
+    let one = with(grpc(&shadow), serde_json::json!({"name": "one", "mode": "shadow"}));
+    let two = with(grpc(&real), serde_json::json!({"name": "two"}));
+    let gates = gates(&serde_json::json!([one, two]));
+    let ruling = ask(&gates).await;
+    assert_eq!(ruling.decision, Decision::Allow);
+    assert_eq!((ruling.shadowed.len(), &*ruling.shadowed[0].gate), (1, "one"));
+    // An objection that counts does not wait for one that does not.
+    shadow.say(Say::Hang);
+    real.say(Say::Deny("real.no"));
+    let begun = Instant::now();
+    assert_eq!(told(&ask(&gates).await), ("deny", "real.no".into()));
+    assert!(begun.elapsed() < Duration::from_millis(200), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_gate_is_asked_about_its_capabilities_only() {
+    let server = Server::start(Say::Deny("no")).await;
+    let gates = gates(&serde_json::json!([with(
+        grpc(&server),
+        serde_json::json!({"capabilities": ["update", "prompt:triage"]})
+    )]));
+    assert!(gates.concern(["tool:update"].into_iter()) && gates.concern(["tool:x", "prompt:triage"].into_iter()));
+    assert!(!gates.concern(["tool:search"].into_iter()) && !gates.concern(std::iter::empty()));
+    assert_eq!(gates.ask(&question("search", "{}")).await.decision, Decision::Allow);
+    assert_eq!(told(&ask(&gates).await).0, "deny");
+}
+
+#[test]
+fn arguments_are_what_the_caller_wrote() {
+    assert_eq!(question("x", r#"{"a": 1.0,"b":"\u0041"}"#).arguments(), r#"{"a": 1.0,"b":"\u0041"}"#);
+    let read = |method: &str, params: &str| {
+        let message = document(&format!(r#"{{"params":{params}}}"#));
+        Question { method: method.into(), message: Some(message), ..question("x", "{}") }.arguments()
+    };
+    assert_eq!(read("resources/read", r#"{"uri":"a:b","_meta":{"x":1}}"#), r#"{"uri":"a:b"}"#);
+    assert_eq!(read("tools/call", r#"{"name":"x"}"#), "{}");
+    assert_eq!(plain().arguments(), "");
+    assert_eq!(Arguments::cut("aé", 2), Arguments { json: "a", truncated: true });
+    assert_eq!(Arguments::cut("aé", 3), Arguments { json: "aé", truncated: false });
+}
+
+#[test]
+fn an_intent_is_found_where_the_configuration_says() {
+    let find = |source: serde_json::Value| {
+        let source: super::config::IntentSource = serde_json::from_value(source).expect("a source");
+        source.find(&question("x", "{}")).map(str::to_owned)
+    };
+    assert_eq!(find(serde_json::json!({"header": "x-user-intent"})).as_deref(), Some("close my case"));
+    assert_eq!(find(serde_json::json!({"meta": "acme/intent"})).as_deref(), Some("tidy up"));
+    assert_eq!(find(serde_json::json!({"claim": "goal"})).as_deref(), Some("sell"));
+    assert_eq!(find(serde_json::json!({"claim": "nested.goal"})).as_deref(), Some("buy"));
+    for none in
+        [serde_json::json!({"claim": "n"}), serde_json::json!({"header": "x"}), serde_json::json!({"meta": "x"})]
+    {
+        assert_eq!(find(none), None);
+    }
+}

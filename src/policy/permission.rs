@@ -41,6 +41,11 @@ impl Permissions {
         self.names.get(id.0 as usize)
     }
 
+    /// All names, in the order in which the policy names them.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.names.iter()
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {

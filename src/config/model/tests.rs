@@ -126,8 +126,6 @@ fn the_listener_is_a_socket_or_an_address() {
 #[test]
 fn later_keys_say_that_they_are_later() {
     for (more, place) in [
-        ("  gates: []\n", "7:3"),
-        ("  mode: shadow\n", "7:9"),
         ("  record: {file: a, refresh: 60s}\n", "7:21"),
         ("  upstream: {url: u, timeout: 5s}\n", "7:22"),
         ("  screen: {patterns: []}\n", "7:12"),

@@ -260,3 +260,30 @@ fn servers_have_names_and_traffic_of_their_own() {
     assert_eq!(faults.len(), 1, "{faults:#?}");
     assert!(faults[0].contains("the authority `mcp.acme.com/mcp` in servers[0] too"), "{faults:#?}");
 }
+
+#[test]
+fn gates_are_told_at_their_place() {
+    let gates = |gates: &str| format!("  gates:\n{gates}  policy: {{file");
+    let told = |yaml: &str, start: &str, words: &str| config("  policy: {file", &gates(yaml), start, words);
+    told("  - {name: a, cel: 'arguments.x =='}\n", "16:20: servers[0].gates[0].cel: ", "expected a CEL expression");
+    told("  - {name: a, cel: 'call.tool == 1'}\n", "16:20: servers[0].gates[0].cel: ", "call has no field `tool`");
+    told("  - {name: a}\n", "16:5: servers[0].gates[0]: ", "exactly one of");
+    told(
+        "  - {name: a, cel: 'true', capabilities: [nope]}\n",
+        "16:43: servers[0].gates[0].capabilities[0]: ",
+        "no price",
+    );
+    told("  - {name: a, grpc: {address: x}}\n", "16:32: servers[0].gates[0].grpc.address: ", "unix:/absolute/path");
+    told(
+        "  - {name: a, grpc: {address: 'http://a:1', timeout: 6s}}\n",
+        "16:23: servers[0].gates[0].grpc: ",
+        "gates_budget",
+    );
+    told(
+        "  - {name: a, mode: off, cel: 'true'}\n",
+        "16:21 servers[0].gates[0].mode".trim_end_matches(" servers[0].gates[0].mode"),
+        "found `off`",
+    );
+    told("  - {name: a, breaker: {failures: 0}, cel: 'true'}\n", "16:", "from 1 to 1000");
+    told("  - {name: a, grpc: {address: 'http://a:1', timeout: 5}}\n", "16:", "a time with its unit");
+}
