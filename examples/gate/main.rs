@@ -14,6 +14,8 @@
 //!
 //! The contract and every field of it: `proto/portcullis/gate/v1/gate.proto`.
 
+use std::net::SocketAddr;
+
 use portcullis::gates::contract::decide_response::Opinion;
 use portcullis::gates::contract::gate_server::{Gate, GateServer};
 use portcullis::gates::contract::{Allow, DecideRequest, DecideResponse, Deny};
@@ -62,9 +64,12 @@ fn deny(code: &str, reason: &str, details: Option<String>) -> Opinion {
     Opinion::Deny(Deny { code, reason, details_json, ..Deny::default() })
 }
 
+pub(crate) async fn serve(address: SocketAddr) -> Result<(), tonic::transport::Error> {
+    tonic::transport::Server::builder().add_service(GateServer::new(Refunds)).serve(address).await
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9300".to_owned());
-    tonic::transport::Server::builder().add_service(GateServer::new(Refunds)).serve(address.parse()?).await?;
-    Ok(())
+    Ok(serve(address.parse()?).await?)
 }

@@ -192,10 +192,12 @@ impl Session {
         let Some((server, question)) = self.exchange.question() else {
             return Some(Event::Fault("an opinion was asked for that nobody needs"));
         };
+        // Boxed: most streams never ask, and none of them should be as large as one that does.
+        let asking = Box::pin(server.gates.ask(&question));
         let message = tokio::select! {
             biased;
             message = self.inbound.message() => message,
-            ruling = server.gates.ask(&question) => return Some(Event::Opinion(ruling)),
+            ruling = asking => return Some(Event::Opinion(ruling)),
         };
         self.received(message)
     }

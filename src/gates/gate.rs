@@ -89,11 +89,11 @@ impl Gate {
             return resting();
         }
         let Some(due) = begun.checked_add(self.timeout) else { return resting() };
-        let Ok(Ok(_slot)) = timeout_at(due.into(), self.slots.acquire()).await else {
-            return Opinion::Failed(Failure::new(format!(
-                "all the calls that it may judge at once are taken, for {:?}",
-                self.timeout
-            )));
+        let slot = timeout_at(due.into(), self.slots.acquire()).await;
+        // A slot that came free with the last moment is none: the question would only be taken back.
+        let (Ok(Ok(_slot)), true) = (slot, Instant::now() < due) else {
+            let why = format!("all the calls that it may judge at once are taken, for {:?}", self.timeout);
+            return Opinion::Failed(Failure::new(why));
         };
         let Some(leave) = self.breaker.admit(Instant::now()) else { return resting() };
         let opinion = timeout_at(due.into(), self.ask(question)).await.unwrap_or_else(|_| self.late());

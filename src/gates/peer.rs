@@ -48,7 +48,9 @@ impl Peer {
                 Some(pem) => tls.ca_certificate(Certificate::from_pem(pem)),
                 None => tls.with_webpki_roots(),
             };
-            endpoint.tls_config(tls).map_err(|error| format!("the certificates in `ca` cannot be used: {error}"))?
+            endpoint
+                .tls_config(tls)
+                .map_err(|error| format!("expected PEM certificates in `ca`: {error}; name another file"))?
         } else {
             endpoint
         };

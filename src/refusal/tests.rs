@@ -1,5 +1,7 @@
 //! The wire forms of ladder.md §3, each against the bytes it must have.
 
+mod gate;
+
 use super::frame::{self, CONSTANT, Content, DATA_CAP, MESSAGE_CAP, Tier};
 use super::reason::{Class, Reason, Rung};
 use super::{Addressee, Denials, Detail, Disclose, Hidden, Refusal, render};

@@ -1,5 +1,8 @@
 //! Rung 17 and shadow mode on the wire: every kind of gate, allowing, denying, erring, silent, dying half-way.
 
+#[path = "../../examples/gate/main.rs"]
+#[allow(dead_code, reason = "the example's own entry")]
+mod example;
 mod servers;
 mod shadow;
 
@@ -308,19 +311,13 @@ fn plain_http_is_judged_too_and_refused_in_plain_json() {
 
 #[test]
 fn the_example_gate_is_a_gate() {
-    let example = std::path::Path::new(env!("CARGO_BIN_EXE_portcullis")).with_file_name("examples").join("gate");
-    assert!(
-        example.exists(),
-        "expected the example to be built beside the tests, found nothing at {}",
-        example.display()
-    );
-    let port = crate::support::free_port();
-    let dir = tempfile::tempdir().expect("a directory");
-    let mut command = std::process::Command::new(example);
-    command.arg(format!("127.0.0.1:{port}"));
-    let _running = crate::support::child::Child::spawn("gate", &mut command, dir.path().join("gate.log"), Vec::new());
-    let up = || std::net::TcpStream::connect(("127.0.0.1", port)).ok();
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], crate::support::free_port()));
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(example::serve(address)).expect("it serves");
+    });
+    let up = || std::net::TcpStream::connect(address).ok();
     assert!(crate::support::wait_for(Duration::from_secs(5), up).is_some(), "expected the example to listen");
-    let stack = stack(&format!("{{name: refunds, grpc: {{address: 'http://127.0.0.1:{port}'}}}}"));
+    let stack = stack(&format!("{{name: refunds, grpc: {{address: 'http://{address}'}}}}"));
     stack.allows(&stack.request(&fixture::search()));
 }

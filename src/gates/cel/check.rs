@@ -193,7 +193,10 @@ fn member(at: &Expression, operand: &Type, field: &str) -> Checked {
             Some((_, Member::Texts)) => Ok(Type::List(Box::new(Type::Text))),
             None => {
                 let known: Vec<&str> = members.iter().map(|(own, _)| *own).collect();
-                Err(fault(at, format!("{name} has no field `{field}`; it has {}", known.join(", "))))
+                Err(fault(
+                    at,
+                    format!("expected a field of {name} ({}), found `{field}`; correct the name", known.join(", ")),
+                ))
             }
         },
         other => Err(fault(at, format!("expected a map to take the field `{field}` of, found {}", other.name()))),

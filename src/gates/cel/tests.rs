@@ -97,7 +97,10 @@ fn a_faulty_rule_is_told_with_its_place() {
         ("", "expected a CEL expression"),
         ("arguments.amount <=", "character"),
         ("1 + 1", "expected a condition (true or false), found int"),
-        ("principal.nmae == 'x'", "principal has no field `nmae`; it has issuer"),
+        (
+            "principal.nmae == 'x'",
+            "expected a field of principal (issuer, subject, email, roles, permissions), found `nmae`",
+        ),
         ("principle.email == 'x'", "found `principle`"),
         ("principal.email", "expected a condition (true or false), found string"),
         ("principal.email == 1", "values of one type"),

@@ -152,7 +152,7 @@ async fn padding_does_not_push_the_telling_part_out_of_sight() {
         "{shown}"
     );
     assert_eq!(evidence["arguments_truncated"], json!(true));
-    assert_eq!(middle_out("ééé", 3), ("é …[2 bytes left out]… é".into(), true));
+    assert_eq!(middle_out("ééé", 4), ("é …[2 bytes left out]… é".into(), true));
 }
 
 #[tokio::test]

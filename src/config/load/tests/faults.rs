@@ -266,7 +266,7 @@ fn gates_are_told_at_their_place() {
     let gates = |gates: &str| format!("  gates:\n{gates}  policy: {{file");
     let told = |yaml: &str, start: &str, words: &str| config("  policy: {file", &gates(yaml), start, words);
     told("  - {name: a, cel: 'arguments.x =='}\n", "16:20: servers[0].gates[0].cel: ", "expected a CEL expression");
-    told("  - {name: a, cel: 'call.tool == 1'}\n", "16:20: servers[0].gates[0].cel: ", "call has no field `tool`");
+    told("  - {name: a, cel: 'call.tool == 1'}\n", "16:20: servers[0].gates[0].cel: ", "expected a field of call");
     told("  - {name: a}\n", "16:5: servers[0].gates[0]: ", "exactly one of");
     told(
         "  - {name: a, cel: 'true', capabilities: [nope]}\n",
