@@ -1,6 +1,7 @@
 //! `portcullis report`: what enforcing would have refused, out of audit lines, before anybody enforces it.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,7 +39,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
             tally.read(BufReader::new(open)).with_context(|| format!("cannot read {place}"))?;
         }
     }
-    let text = if args.json { tally.json()? } else { tally.text() };
+    let text = if args.json { tally.json()? } else { tally.text()? };
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -177,36 +178,31 @@ impl Tally {
         serde_json::to_string_pretty(&whole).map(|text| text + "\n")
     }
 
-    fn text(&self) -> String {
+    fn text(&self) -> Result<String, fmt::Error> {
         let mut out = String::new();
         let mut server = None;
         for (key, count) in &self.found {
             if server != Some(&key.server) {
                 server = Some(&key.server);
-                let own = self.found.iter().filter(|(own, _)| own.server == key.server);
-                let (times, first) = own.fold((0, None), |(times, first): (u64, Option<&str>), (_, count)| {
-                    let earlier = first.is_none_or(|first| *count.first < *first);
-                    (times + count.times, if earlier { Some(&count.first) } else { first })
-                });
-                let name = shown(&key.server);
-                out.push_str(&format!("server {name}: {times} times since {}\n", first.unwrap_or_default()));
+                self.heading(&key.server, &mut out)?;
             }
             let gate = if key.gate.is_empty() { String::new() } else { format!(" (gate {})", key.gate) };
-            out.push_str(&format!(
-                "  {:>7}  {}{gate}  {}  {}  {} to {}\n",
-                count.times,
-                key.reason,
-                shown(&key.capability),
-                shown(&key.principal),
-                count.first,
-                count.last
-            ));
+            let (capability, principal) = (shown(&key.capability), shown(&key.principal));
+            let Count { times, first, last } = count;
+            writeln!(out, "  {times:>7}  {}{gate}  {capability}  {principal}  {first} to {last}", key.reason)?;
         }
         if self.found.is_empty() {
-            out.push_str("enforcing would have changed nothing\n");
+            writeln!(out, "enforcing would have changed nothing")?;
         }
-        out.push_str(&format!("{} audit records read, {} other lines skipped\n", self.records, self.skipped));
-        out
+        writeln!(out, "{} audit records read, {} other lines skipped", self.records, self.skipped)?;
+        Ok(out)
+    }
+
+    fn heading(&self, server: &str, out: &mut String) -> fmt::Result {
+        let own = || self.found.iter().filter(|(key, _)| key.server == server).map(|(_, count)| count);
+        let times: u64 = own().map(|count| count.times).sum();
+        let first = own().map(|count| count.first.as_str()).min().unwrap_or_default();
+        writeln!(out, "server {}: {times} times since {first}", shown(server))
     }
 }
 

@@ -139,16 +139,16 @@ fn gate(source: &GateSource, setting: &Setting<'_>, faults: &mut Faults) -> Opti
         kind,
         shadow: source.mode == GateMode::Shadow,
         allow_on_failure: source.on_failure == OnFailure::Allow,
-        capabilities: capabilities?,
+        capabilities,
         timeout,
         breaker: Breaker::new(source.breaker.failures.get(), source.breaker.open.get()),
         slots: Semaphore::new(usize::try_from(source.concurrency.get()).unwrap_or(usize::MAX)),
     })
 }
 
-/// The labels that the gate is for, in canonical form: `Some(None)` for all, `None` when one is faulty.
-fn capabilities(source: &GateSource, setting: &Setting<'_>, faults: &mut Faults) -> Option<Option<HashSet<Arc<str>>>> {
-    let Some(labels) = &source.capabilities else { return Some(None) };
+/// The labels that the gate is for, in canonical form; `None` for all, and when one is faulty.
+fn capabilities(source: &GateSource, setting: &Setting<'_>, faults: &mut Faults) -> Option<HashSet<Arc<str>>> {
+    let labels = source.capabilities.as_ref()?;
     let Some(priced) = setting.priced else {
         faults.add(&["capabilities"], "expected `capabilities` on servers of `kind: mcp` only; remove it");
         return None;
@@ -180,7 +180,7 @@ fn capabilities(source: &GateSource, setting: &Setting<'_>, faults: &mut Faults)
             fault.path.push(Segment::from(index));
         }
     }
-    (faults.all.len() == before).then_some(Some(all))
+    Some(all)
 }
 
 fn kind(source: &GateSource, setting: &Setting<'_>, faults: &mut Faults) -> Option<(Kind, Duration)> {

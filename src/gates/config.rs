@@ -30,7 +30,7 @@ pub struct GateSource {
     /// When a failing gate is left alone for a while.
     #[serde(default)]
     pub breaker: BreakerSource,
-    /// An Envoy ext_authz server over gRPC, such as OPA's Envoy plugin.
+    /// An Envoy `ext_authz` server over gRPC, such as OPA's Envoy plugin.
     pub ext_authz: Option<ExtAuthzSource>,
     /// A server of our own contract, `portcullis.gate.v1.Gate`.
     pub grpc: Option<GrpcSource>,

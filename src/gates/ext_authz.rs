@@ -21,6 +21,8 @@ use crate::refusal::GateCode;
 const DENIED: &str = "ext_authz.denied";
 /// The code for a gate that would change the call instead of judging it.
 const EDITS: &str = "ext_authz.edits";
+const EDITS_LOG: &str =
+    "it allowed the call on condition of changes to its headers or query; a gate decides, it does not edit";
 
 /// A gate that speaks Envoy's `ext_authz`.
 pub(super) struct ExtAuthz {
@@ -57,9 +59,11 @@ fn opinion(answer: CheckResponse, pass_challenges: bool) -> Opinion {
     let code = answer.status.as_ref().map(|status| status.code);
     let log = answer.status.map(|status| status.message).filter(|message| !message.is_empty());
     match (code, answer.http_response) {
-        (None | Some(0), Some(HttpResponse::OkResponse(ok))) if edits(&ok) => {
-            Opinion::Deny(Box::new(Denial { code: GateCode::parse(EDITS).ok(), log: edits_log(), ..Denial::default() }))
-        }
+        (None | Some(0), Some(HttpResponse::OkResponse(ok))) if edits(&ok) => Opinion::Deny(Box::new(Denial {
+            code: GateCode::parse(EDITS).ok(),
+            log: Some(EDITS_LOG.to_owned()),
+            ..Denial::default()
+        })),
         (Some(0), None) | (None | Some(0), Some(HttpResponse::OkResponse(_))) => Opinion::Allow,
         (None | Some(0), _) => {
             Opinion::Failed(Failure::new("expected a status that fits the response, got OK with a denial, or neither"))
@@ -83,10 +87,6 @@ fn edits(ok: &OkHttpResponse) -> bool {
         || !ok.response_headers_to_add.is_empty()
         || !ok.query_parameters_to_set.is_empty()
         || !ok.query_parameters_to_remove.is_empty()
-}
-
-fn edits_log() -> Option<String> {
-    Some("it allowed the call on condition of changes to its headers, and a gate decides, it does not edit".to_owned())
 }
 
 /// A `denied_response`: its body is the public text, or a JSON object with `error`, `message`, `description`, `details`.

@@ -62,7 +62,7 @@ struct Enforced {
 
 impl Gates {
     /// Whether any gate is to be asked about a call that reaches these capabilities. Allocates nothing.
-    pub fn concern<'a>(&self, labels: impl Iterator<Item = &'a str> + Clone) -> bool {
+    pub fn concern<'a>(&self, labels: &(impl Iterator<Item = &'a str> + Clone)) -> bool {
         self.gates.iter().any(|gate| gate.concerns(labels.clone()))
     }
 

@@ -65,7 +65,7 @@ fn grpc(server: &Server) -> serde_json::Value {
     serde_json::json!({"name": "acme", "grpc": {"address": server.address(), "timeout": "300ms"}})
 }
 
-fn with(mut gate: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
+fn with(mut gate: serde_json::Value, more: &serde_json::Value) -> serde_json::Value {
     for (key, value) in more.as_object().expect("an object") {
         gate[key] = value.clone();
     }
@@ -125,7 +125,7 @@ async fn a_grpc_gate_allows_denies_and_answers() {
 #[tokio::test]
 async fn whatever_is_no_opinion_refuses_unless_the_configuration_lets_it_pass() {
     let server = Server::start(Say::Error).await;
-    let lenient = gates(&serde_json::json!([with(grpc(&server), serde_json::json!({"on_failure": "allow"}))]));
+    let lenient = gates(&serde_json::json!([with(grpc(&server), &serde_json::json!({"on_failure": "allow"}))]));
     let strict = gates(&serde_json::json!([grpc(&server)]));
     for (say, why) in [
         (Say::Error, "Unavailable: no"),
@@ -153,7 +153,7 @@ async fn nobody_listening_is_told_at_once_and_a_gate_that_comes_up_is_found() {
     let begun = Instant::now();
     assert_eq!(told(&ask(&gates).await).0, "unavailable");
     assert!(begun.elapsed() < Duration::from_secs(2));
-    let _server = Server::start_unix(&path, Say::Allow).await;
+    let _server = Server::start_unix(&path, Say::Allow);
     assert_eq!(told(&ask(&gates).await).0, "allow");
 }
 
@@ -161,7 +161,7 @@ async fn nobody_listening_is_told_at_once_and_a_gate_that_comes_up_is_found() {
 async fn a_dead_gate_costs_a_bounded_time_and_comes_back() {
     let server = Server::start(Say::Hang).await;
     let breaker = serde_json::json!({"breaker": {"failures": 2, "open": "400ms"}});
-    let gates = gates(&serde_json::json!([with(grpc(&server), breaker)]));
+    let gates = gates(&serde_json::json!([with(grpc(&server), &breaker)]));
     let begun = Instant::now();
     for _ in 0..20 {
         assert_eq!(told(&ask(&gates).await).0, "unavailable");
@@ -177,7 +177,7 @@ async fn a_dead_gate_costs_a_bounded_time_and_comes_back() {
 #[tokio::test]
 async fn calls_beyond_the_bound_wait_within_their_timeout() {
     let server = Server::start(Say::Hang).await;
-    let gates = gates(&serde_json::json!([with(grpc(&server), serde_json::json!({"concurrency": 1}))]));
+    let gates = gates(&serde_json::json!([with(grpc(&server), &serde_json::json!({"concurrency": 1}))]));
     let (first, second) = tokio::join!(ask(&gates), ask(&gates));
     let all = [told(&first).1, told(&second).1];
     assert!(all.iter().any(|told| told.contains("taken")), "{all:?}");
@@ -203,8 +203,8 @@ async fn a_cancelled_call_cancels_its_gates() {
 #[tokio::test]
 async fn the_first_objection_wins_and_ends_the_asking() {
     let (first, second) = (Server::start(Say::Deny("first.no")).await, Server::start(Say::Deny("second.no")).await);
-    let one = with(grpc(&first), serde_json::json!({"name": "one"}));
-    let two = with(grpc(&second), serde_json::json!({"name": "two"}));
+    let one = with(grpc(&first), &serde_json::json!({"name": "one"}));
+    let two = with(grpc(&second), &serde_json::json!({"name": "two"}));
     let gates = gates(&serde_json::json!([one, two]));
     assert_eq!(told(&ask(&gates).await), ("deny", "first.no".into()));
     assert_eq!(second.asked.load(Ordering::SeqCst), 0);
@@ -215,8 +215,8 @@ async fn the_first_objection_wins_and_ends_the_asking() {
 #[tokio::test]
 async fn a_shadow_gate_is_asked_beside_the_others_and_changes_nothing() {
     let (shadow, real) = (Server::start(Say::Deny("shadow.no")).await, Server::start(Say::Allow).await);
-    let one = with(grpc(&shadow), serde_json::json!({"name": "one", "mode": "shadow"}));
-    let two = with(grpc(&real), serde_json::json!({"name": "two"}));
+    let one = with(grpc(&shadow), &serde_json::json!({"name": "one", "mode": "shadow"}));
+    let two = with(grpc(&real), &serde_json::json!({"name": "two"}));
     let gates = gates(&serde_json::json!([one, two]));
     let ruling = ask(&gates).await;
     assert_eq!(ruling.decision, Decision::Allow);
@@ -234,10 +234,10 @@ async fn a_gate_is_asked_about_its_capabilities_only() {
     let server = Server::start(Say::Deny("no")).await;
     let gates = gates(&serde_json::json!([with(
         grpc(&server),
-        serde_json::json!({"capabilities": ["update", "prompt:triage"]})
+        &serde_json::json!({"capabilities": ["update", "prompt:triage"]})
     )]));
-    assert!(gates.concern(["tool:update"].into_iter()) && gates.concern(["tool:x", "prompt:triage"].into_iter()));
-    assert!(!gates.concern(["tool:search"].into_iter()) && !gates.concern(std::iter::empty()));
+    assert!(gates.concern(&["tool:update"].into_iter()) && gates.concern(&["tool:x", "prompt:triage"].into_iter()));
+    assert!(!gates.concern(&["tool:search"].into_iter()) && !gates.concern(&std::iter::empty()));
     assert_eq!(gates.ask(&question("search", "{}")).await.decision, Decision::Allow);
     assert_eq!(told(&ask(&gates).await).0, "deny");
 }

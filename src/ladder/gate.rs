@@ -17,13 +17,13 @@ use super::{Head, Server};
 /// and none of the gates' business.
 #[must_use]
 pub fn concerns(server: &Server, reached: &[Arc<str>]) -> bool {
-    !reached.is_empty() && server.gates.concern(reached.iter().map(|label| &**label))
+    !reached.is_empty() && server.gates.concern(&reached.iter().map(|label| &**label))
 }
 
 /// Whether some gate is to be asked about plain HTTP.
 #[must_use]
 pub fn concerns_http(server: &Server) -> bool {
-    server.gates.concern(std::iter::empty())
+    server.gates.concern(&std::iter::empty())
 }
 
 /// Labels of what a call reaches, for gates.

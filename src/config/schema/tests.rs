@@ -78,8 +78,8 @@ fn the_examples_of_the_page_have_the_right_shape() {
     for block in page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
         // A part of a server's entry is shown as it stands there.
         let block = if block.starts_with("gates:") {
-            let indented: String = block.lines().map(|line| format!("  {line}\n")).collect();
-            format!("listen: {{ext_proc: unix:/run/a.sock}}\nservers:\n- name: a\n{indented}")
+            let block = block.replace('\n', "\n  ");
+            format!("listen: {{ext_proc: unix:/run/a.sock}}\nservers:\n- name: a\n  {block}")
         } else {
             block.to_owned()
         };

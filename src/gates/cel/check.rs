@@ -101,8 +101,8 @@ impl Type {
             || *other == Self::Null
     }
 
-    fn join(self, other: Self) -> Self {
-        if self == other { self } else { Self::Open }
+    fn join(self, other: &Self) -> Self {
+        if self == *other { self } else { Self::Open }
     }
 }
 
@@ -151,7 +151,7 @@ fn check(expression: &Expression, scope: &mut Scope) -> Checked {
             let mut item = None;
             for element in &list.elements {
                 let found = check(element, scope)?;
-                item = Some(item.map_or(found.clone(), |before: Type| before.join(found)));
+                item = Some(item.map_or(found.clone(), |before: Type| before.join(&found)));
             }
             Ok(Type::List(Box::new(item.unwrap_or(Type::Open))))
         }
@@ -254,7 +254,7 @@ fn function(at: &Expression, name: &str, types: &[Type]) -> Checked {
             _ => wrong("a list or map of such values on the right"),
         },
         (op::CONDITIONAL, [condition, yes, no]) => match condition {
-            Type::Bool | Type::Open => Ok(yes.clone().join(no.clone())),
+            Type::Bool | Type::Open => Ok(yes.clone().join(no)),
             _ => wrong("a condition first"),
         },
         (op::INDEX, [from, _]) => match from {

@@ -47,7 +47,7 @@ fn rules_decide_over_principal_call_and_arguments() {
         ),
         (r#"!has(arguments.to) || arguments.to.all(a, a.endsWith("@acme.com"))"#, "{}", "allow"),
         (r#"arguments.path.matches("^/srv/[a-z]+$")"#, r#"{"path":"/srv/a"}"#, "allow"),
-        (r#"size(arguments.note) < 5"#, r#"{"note":"abc"}"#, "allow"),
+        ("size(arguments.note) < 5", r#"{"note":"abc"}"#, "allow"),
         (r#"arguments.n["x y"] == null"#, r#"{"n":{"x y":null}}"#, "allow"),
     ] {
         assert_eq!(on(rule, arguments), expected, "{rule} on {arguments}");

@@ -19,13 +19,13 @@ fn answer(code: Option<i32>, response: Option<HttpResponse>) -> CheckResponse {
     CheckResponse { status, http_response: response, ..CheckResponse::default() }
 }
 
-fn denied(body: &str, headers: Vec<HeaderValueOption>) -> Option<HttpResponse> {
+fn denied(body: &str, headers: Vec<HeaderValueOption>) -> HttpResponse {
     let status = Some(HttpStatus { code: 401 });
-    Some(HttpResponse::DeniedResponse(DeniedHttpResponse { status, headers, body: body.into() }))
+    HttpResponse::DeniedResponse(DeniedHttpResponse { status, headers, body: body.into() })
 }
 
-fn ok() -> Option<HttpResponse> {
-    Some(HttpResponse::OkResponse(OkHttpResponse::default()))
+fn ok() -> HttpResponse {
+    HttpResponse::OkResponse(OkHttpResponse::default())
 }
 
 fn word(answer: CheckResponse) -> String {
@@ -41,14 +41,14 @@ fn word(answer: CheckResponse) -> String {
 fn the_status_decides_and_a_contradiction_is_no_opinion() {
     for (code, response, expected) in [
         (Some(0), None, "allow"),
-        (Some(0), ok(), "allow"),
-        (None, ok(), "allow"),
+        (Some(0), Some(ok()), "allow"),
+        (None, Some(ok()), "allow"),
         (None, None, "failed"),
-        (Some(0), denied("", vec![]), "failed"),
-        (None, denied("", vec![]), "failed"),
-        (Some(7), denied("", vec![]), "ext_authz.denied"),
+        (Some(0), Some(denied("", vec![])), "failed"),
+        (None, Some(denied("", vec![])), "failed"),
+        (Some(7), Some(denied("", vec![])), "ext_authz.denied"),
         (Some(7), None, "ext_authz.denied"),
-        (Some(16), ok(), "ext_authz.denied"),
+        (Some(16), Some(ok()), "ext_authz.denied"),
         (Some(13), Some(HttpResponse::ErrorResponse(DeniedHttpResponse::default())), "failed"),
     ] {
         assert_eq!(word(answer(code, response.clone())), expected, "{code:?} {response:?}");
@@ -69,7 +69,7 @@ fn a_gate_decides_it_does_not_edit() {
 }
 
 fn denial(body: &str, headers: Vec<HeaderValueOption>, pass: bool) -> Denial {
-    match opinion(answer(Some(7), denied(body, headers)), pass) {
+    match opinion(answer(Some(7), Some(denied(body, headers))), pass) {
         Opinion::Deny(denial) => *denial,
         other => panic!("expected a denial, got {other:?}"),
     }

@@ -73,7 +73,7 @@ impl Gate for Service {
             Say::Cut => panic!("a gate that dies half-way"),
             Say::Hang => {
                 let guard = Guard(Arc::clone(&self.0.cancelled));
-                tokio::time::sleep(Duration::from_secs(3600)).await;
+                tokio::time::sleep(Duration::from_hours(1)).await;
                 std::mem::forget(guard);
                 None
             }
@@ -102,7 +102,7 @@ impl Server {
         server
     }
 
-    pub(super) async fn start_unix(path: &Path, say: Say) -> Self {
+    pub(super) fn start_unix(path: &Path, say: Say) -> Self {
         let listener = UnixListener::bind(path).expect("a socket");
         let (server, service) = Self::new(say, format!("unix:{}", path.display()));
         let serving = tonic::transport::Server::builder().add_service(service);

@@ -121,7 +121,7 @@ impl Shared {
             Say::Panic => panic!("a gate that dies half-way"),
             Say::Hang => {
                 let _guard = Guard(self.cancelled.clone());
-                tokio::time::sleep(Duration::from_secs(3600)).await;
+                tokio::time::sleep(Duration::from_hours(1)).await;
                 Ok(say)
             }
             _ => Ok(say),

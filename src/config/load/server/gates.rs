@@ -13,10 +13,10 @@ pub(super) fn gates(check: &Check<'_>, prices: Option<&Prices>, report: &mut Rep
     if !check.is_whole("gates") {
         return None;
     }
-    let priced = |label: &Label| prices.is_none_or(|prices| prices.get(label).is_some());
+    let costs = |label: &Label| prices.is_none_or(|prices| prices.get(label).is_some());
     let setting = Setting {
         base: check.context.base,
-        priced: (check.server.kind == Kind::Mcp).then_some(&priced),
+        priced: (check.server.kind == Kind::Mcp).then_some(&costs),
         budget: check.server.gates_budget.get(),
     };
     match Gates::build(&check.server.gates, &setting) {
