@@ -29,7 +29,7 @@ pub(super) struct Pending {
 
 /// A request whose headers were accepted.
 pub(super) struct Accepted {
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     head: Head,
     caller: Arc<Caller>,
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
