@@ -65,7 +65,7 @@ impl Exchange {
         if !ends {
             return self.stream_on(stream, replies);
         }
-        let step = self.stream_end(stream, false, now);
+        let step = self.stream_end(&stream, false, now);
         for reply in step.replies {
             replies.push(reply);
         }
@@ -88,7 +88,7 @@ impl Exchange {
         }
         match fate {
             Fate::Open if ends => {
-                let mut step = self.stream_end(stream, false, now);
+                let mut step = self.stream_end(&stream, false, now);
                 step.replies = prepend(out, step.replies);
                 step
             }
@@ -109,7 +109,7 @@ impl Exchange {
 
     /// Judges every event that is whole and writes what goes down into `out`.
     fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Fate {
-        while let Some(frame) = stream.framer.next() {
+        for frame in stream.framer.by_ref() {
             match frame {
                 Err(_) => return Fate::Refused(answer::too_large()),
                 Ok(Frame::Filler(bytes)) => out.extend_from_slice(&bytes),
@@ -162,7 +162,7 @@ impl Exchange {
     }
 
     /// The server ended its stream. An unfinished event is nobody's (WHATWG: it is discarded).
-    pub(super) fn stream_end(&mut self, stream: Box<Stream>, trailers: bool, now: Now) -> Step {
+    pub(super) fn stream_end(&mut self, stream: &Stream, trailers: bool, now: Now) -> Step {
         let mut replies = if stream.asking.asked.method == Method::Listen || stream.asking.asked.id.is_none() {
             self.facts.close(Outcome::Allowed, now.instant);
             body(Vec::new(), !trailers)
