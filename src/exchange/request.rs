@@ -12,7 +12,7 @@ use crate::ladder::{
     scope, token,
 };
 use crate::message::headers::Headers;
-use crate::policy::Capability;
+use crate::policy::{Capability, Label};
 use crate::protocol::target::{self, Target};
 use crate::protocol::{Id, Message, Method};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
@@ -34,6 +34,13 @@ pub(super) struct Accepted {
     caller: Arc<Caller>,
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
     held: Option<Box<Refusal>>,
+}
+
+/// A call that has climbed the ladder.
+struct Call {
+    method: Method,
+    /// The tool or prompt that it runs.
+    capability: Option<Label>,
 }
 
 impl Exchange {
@@ -154,7 +161,7 @@ impl Exchange {
             }
         };
         match self.climb(accepted, &message) {
-            Ok(method) => self.forward(accepted, &message, method, now),
+            Ok(call) => self.forward(accepted, &message, call, now),
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
@@ -162,7 +169,7 @@ impl Exchange {
         }
     }
 
-    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Method, Refusal> {
+    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Call, Refusal> {
         let server = &*accepted.server;
         self.facts.method(message.method, Method::parse(message.method));
         envelope::check(server, &accepted.head, message)?;
@@ -175,7 +182,11 @@ impl Exchange {
         self.name_capability(server, &target);
         let reached = permission::check(server, &accepted.caller.principal, &target)?;
         scope::capabilities(server, &accepted.caller, &reached)?;
-        Ok(method)
+        let capability = match target {
+            Target::Tool(_) | Target::Prompt(_) => reached.first().map(|capability| capability.label.clone()),
+            _ => None,
+        };
+        Ok(Call { method, capability })
     }
 
     /// Notes for the record what the call is about: the price list's label where there is one.
@@ -197,10 +208,11 @@ impl Exchange {
     }
 
     /// The verdict: the call goes to the server.
-    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, method: Method, now: Now) -> Step {
+    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, call: Call, now: Now) -> Step {
+        let Call { method, capability } = call;
         let server = &accepted.server;
         let ours = method.listed_member().is_some() || method == Method::Discover;
-        let read = !method.is_notification() && (server.screen || ours);
+        let read = !method.is_notification() && (server.screen.is_some() || ours);
         let edits = forward::request(&accepted.head.headers, &server.credential, read);
         self.facts.allow(now.instant);
         let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict(true) });
@@ -212,6 +224,7 @@ impl Exchange {
         self.state = State::AwaitingAnswer(Asking {
             server: Arc::clone(server),
             caller: Arc::clone(&accepted.caller),
+            capability,
             asked: Asked { method, id: message.id.map(Id::key) },
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });

@@ -189,7 +189,7 @@ fn play(world: &World, acts: &[Act]) {
         let screened = world.server().screen;
         match next {
             Next::Finish => {
-                let unread = notification || (!screened && !listing);
+                let unread = notification || (screened.is_none() && !listing);
                 assert!(seen.may_finish(unread, all_head), "finished too early by {act:?}");
                 break;
             }
