@@ -193,12 +193,13 @@ impl Exchange {
             }
             (State::Fresh, Event::RequestHeaders(head)) => self.request_headers(head, now),
             (State::Identifying(pending), Event::Identity(found)) => self.identified(pending, found, now),
-            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(accepted, body, now),
+            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(&accepted, body, now),
             (State::AwaitingBody(accepted), Event::Deadline) => self.body_late(&accepted, now),
             (
                 State::Fresh | State::Identifying(_) | State::AwaitingBody(_),
                 Event::ResponseHeaders { headers, ends },
             ) => self.foreign_reply(&headers, ends, now),
+            (State::AwaitingAnswer(asking), Event::Deadline) => self.answer_never(&asking, now),
             (State::AwaitingAnswer(asking), Event::ResponseHeaders { headers, ends }) => {
                 self.answer_head(asking, &headers, ends, now)
             }
@@ -208,7 +209,7 @@ impl Exchange {
             (State::Streaming(stream), Event::ResponseBody { bytes, ends }) => {
                 self.stream_piece(stream, &bytes, ends, now)
             }
-            (State::Streaming(stream), Event::ResponseTrailers) => self.stream_end(stream, true, now),
+            (State::Streaming(stream), Event::ResponseTrailers) => self.stream_end(&stream, true, now),
             (State::Streaming(stream), Event::Deadline) => self.stream_deadline(stream, now),
             (State::Echoing, Event::ResponseBody { bytes, ends }) => {
                 self.echo(Reply::ResponseBody { bytes, ends }, ends, now)

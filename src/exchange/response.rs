@@ -127,6 +127,11 @@ impl Exchange {
         }
     }
 
+    /// The server did not begin to answer. Envoy takes an answer that it did not ask for while nothing went down.
+    pub(super) fn answer_never(&mut self, asking: &Asking, now: Now) -> Step {
+        self.refuse_answer(&answer::unreadable("the server did not begin its answer in time"), asking, now)
+    }
+
     /// The answer did not become whole in time.
     pub(super) fn answer_late(&mut self, held: &Held, now: Now) -> Step {
         let refusal = answer::unreadable("the server's answer did not become complete in time");

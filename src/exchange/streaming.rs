@@ -59,7 +59,7 @@ impl Exchange {
         if !ends {
             return self.stream_on(stream, replies);
         }
-        let step = self.stream_end(stream, false, now);
+        let step = self.stream_end(&stream, false, now);
         for reply in step.replies {
             replies.push(reply);
         }
@@ -79,7 +79,7 @@ impl Exchange {
         let fate = self.judge_frames(&mut stream, &mut out);
         match fate {
             Fate::Open if ends => {
-                let mut step = self.stream_end(stream, false, now);
+                let mut step = self.stream_end(&stream, false, now);
                 step.replies = prepend(out, step.replies);
                 step
             }
@@ -100,7 +100,7 @@ impl Exchange {
 
     /// Judges every event that is whole and writes what goes down into `out`.
     fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Fate {
-        while let Some(frame) = stream.framer.next() {
+        for frame in stream.framer.by_ref() {
             match frame {
                 Err(_) => return Fate::Refused(answer::too_large()),
                 Ok(Frame::Filler(bytes)) => out.extend_from_slice(&bytes),
@@ -161,7 +161,7 @@ impl Exchange {
     }
 
     /// The server ended its stream. An unfinished event is nobody's (WHATWG: it is discarded).
-    pub(super) fn stream_end(&mut self, stream: Box<Stream>, trailers: bool, now: Now) -> Step {
+    pub(super) fn stream_end(&mut self, stream: &Stream, trailers: bool, now: Now) -> Step {
         let mut replies = if stream.asking.asked.method == Method::Listen || stream.asking.asked.id.is_none() {
             self.facts.close(Outcome::Allowed, now.instant);
             body(Vec::new(), !trailers)

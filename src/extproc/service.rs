@@ -159,12 +159,12 @@ impl Session {
             Ok(Some(message)) => Some(request::event(message)),
             // Envoy resets the stream whenever the HTTP exchange is over, so neither of these is worth a log line; but
             // it may also be a message that could not be decoded, so neither may end with OK.
-            Ok(None) => self.gone(Status::cancelled("Envoy ended the stream")),
-            Err(status) => self.gone(status),
+            Ok(None) => self.gone(&Status::cancelled("Envoy ended the stream")),
+            Err(status) => self.gone(&status),
         }
     }
 
-    fn gone(&mut self, status: Status) -> Option<Event> {
+    fn gone(&mut self, status: &Status) -> Option<Event> {
         tracing::debug!(%status, "the stream ended");
         self.ending = Some(Ending::Fail(Status::cancelled("the stream ended before the exchange did")));
         None

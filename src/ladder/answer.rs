@@ -131,7 +131,7 @@ pub fn content<'a>(asked: &Asked, document: &'a Document, status: u16, streamed:
         }
         (None, Some(error)) if error.kind() == JsonKind::Object => {
             let unaddressed = root.get("id").is_none_or(|id| id.is_null());
-            if !(unaddressed && !(200..300).contains(&status)) {
+            if !unaddressed || (200..300).contains(&status) {
                 answers(asked, root)?;
             }
             Ok(Content::Error)

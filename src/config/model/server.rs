@@ -226,13 +226,16 @@ impl TryFrom<u16> for Depth {
 pub struct Timeouts {
     /// For a request's body to be there whole once its headers are. Default 10s.
     pub body: Period,
+    /// For the server to begin its answer once the call was forwarded. Tools that take longer than this without a sign
+    /// of life need a larger value, or an answer that begins at once (a stream of events). Default 5m.
+    pub wait: Period,
     /// For an answer that is held back until it was judged to be there whole. Default 60s.
     pub answer: Period,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { body: Period::seconds(10), answer: Period::seconds(60) }
+        Self { body: Period::seconds(10), wait: Period::seconds(300), answer: Period::seconds(60) }
     }
 }
 

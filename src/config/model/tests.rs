@@ -40,7 +40,7 @@ fn fault(more: &str) -> String {
 fn everything_else_has_a_default() {
     let configuration = read("").expect("loads");
     assert_eq!(configuration.unmatched, Unmatched::Deny);
-    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 1024));
+    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 16_384));
     assert_eq!(configuration.telemetry.audit.stdout, AuditStdout::Json);
     let server = &configuration.servers[0];
     assert_eq!((server.kind, server.mode, server.screen), (Kind::Mcp, Mode::Enforce, Screen::On));
@@ -50,7 +50,7 @@ fn everything_else_has_a_default() {
     assert_eq!(limits.depth.get(), 64);
     assert_eq!(
         (server.timeouts.body.get(), server.timeouts.answer.get()),
-        (Duration::from_secs(10), Duration::from_secs(60))
+        (Duration::from_secs(10), Duration::from_mins(1))
     );
     let denials = &server.denials;
     assert_eq!(
