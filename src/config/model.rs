@@ -20,7 +20,7 @@ use serde::Deserialize;
 pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
-    AuthorizationServer, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Screen, Server,
+    AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Screen, Server,
     StepUp, Timeouts, Upstream,
 };
 pub use values::{
@@ -136,11 +136,7 @@ pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
     match (path, text) {
         ("listen.admin", _) => Some("the admin listener (`admin`)"),
         ("servers.gates", _) => Some("asking external gates (`gates`)"),
-        ("servers.record.refresh", _) => Some("freshness of definitions (`refresh`)"),
         ("servers.mode", Some("shadow")) => Some("`mode: shadow`"),
-        ("servers.upstream.timeout" | "servers.upstream.listing_credential", _) => {
-            Some("listing the upstream ourselves, which this key is for,")
-        }
         ("servers.screen.patterns" | "servers.screen.invisible" | "servers.screen.addressed_to_model", _) => {
             Some("choosing detectors")
         }

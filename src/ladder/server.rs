@@ -8,7 +8,7 @@ use crate::identity::metadata::Metadata;
 use crate::policy::{Policy, Prices, Scopes};
 use crate::record::Record;
 use crate::refusal::Denials;
-use crate::upstream::Credential;
+use crate::upstream::{Credential, Freshness};
 
 use super::head::normal_authority;
 
@@ -104,6 +104,8 @@ pub struct Server {
     pub prices: Prices,
     /// Definitions as approved.
     pub record: Record,
+    /// Whether what was approved is still what is offered; `None` for plain HTTP, which has no record.
+    pub freshness: Option<Arc<Freshness>>,
     /// What is presented upstream instead of the caller's token.
     pub credential: Credential,
     /// Bounds.
