@@ -185,7 +185,8 @@ impl Exchange {
         let (server, method) = (&asking.server, asking.asked.method);
         match (method, &server.screen) {
             (method, _) if method.listed_member().is_some() => {
-                let filtered = listing::filter(server, &asking.caller.principal, method, &document, result, now.instant)?;
+                let filtered =
+                    listing::filter(server, &asking.caller.principal, method, &document, result, now.instant)?;
                 self.facts.hidden(filtered.hidden);
                 let rewritten = filtered.bytes != document.text().as_bytes();
                 Ok(Judged { bytes: filtered.bytes, rewritten, private: true })

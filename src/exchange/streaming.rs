@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::ladder::definition;
 use crate::ladder::answer::{self, Content};
 use crate::ladder::budget::{HeldAnswers, Share};
+use crate::ladder::definition;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::message::json::Value;
 use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
@@ -127,13 +127,7 @@ impl Exchange {
     }
 
     /// Judges one event; `true` when it was the answer. An unchanged event goes down as it came.
-    fn judge_event(
-        &mut self,
-        asking: &Asking,
-        event: SseEvent,
-        out: &mut Vec<u8>,
-        now: Now,
-    ) -> Result<bool, Refusal> {
+    fn judge_event(&mut self, asking: &Asking, event: SseEvent, out: &mut Vec<u8>, now: Now) -> Result<bool, Refusal> {
         if event.data.is_empty() {
             out.extend_from_slice(&event.raw);
             return Ok(false);
