@@ -91,6 +91,7 @@ const STATES: &[Row<'_>] = &[
             ("rsh sse", "rsh > wait"),
             ("rsh 404", "rsh > wait"),
             ("rsh ends", "502 answer.unreadable > finish"),
+            ("deadline", "502 answer.unreadable > finish"),
         ],
     ),
     (

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::{Exchange, guarded, now};
 use crate::exchange::{Event, Next, Reply};
 use crate::ladder::testing::{World, headers, message, post, world};
+use crate::refusal::Reason;
 
 fn exchange(world: &World) -> Exchange {
     Exchange::new(Arc::clone(&world.snapshot), "d1".into(), now())
@@ -26,10 +27,7 @@ fn internal_a_step_that_panics_refuses() {
         let Some(Reply::Immediate(immediate)) = step.replies.iter().next() else { panic!("{step:?}") };
         assert_eq!((immediate.status, step.next), (503, Next::Finish));
         let record = exchange.take_record().expect("its record");
-        assert_eq!(
-            (record.outcome.as_str(), record.reason.map(|reason| reason.as_str())),
-            ("refuse", Some("internal"))
-        );
+        assert_eq!((record.outcome.as_str(), record.reason.map(Reason::as_str)), ("refuse", Some("internal")));
         assert_eq!(guarded(&mut exchange, Event::Deadline).next, Next::Fail);
         assert!(exchange.abandon(now()).is_none(), "a second record");
     }
