@@ -81,7 +81,7 @@ impl Exchange {
         stream.framer.push(bytes);
         let mut fate = self.judge_frames(&mut stream, &mut out, now);
         if let (Fate::Open, Err(exhausted)) = (&fate, stream.share.set(stream.framer.pending())) {
-            fate = Fate::Refused(answer::overloaded(exhausted));
+            fate = Fate::Refused(Box::new(answer::overloaded(exhausted)));
         }
         match fate {
             Fate::Open if ends => {
