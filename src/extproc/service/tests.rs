@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Exchange, guarded, now};
+use super::{Exchange, caught, guarded, now};
 use crate::exchange::{Event, Next, Reply};
 use crate::ladder::testing::{World, headers, message, post, world};
 use crate::refusal::Reason;
@@ -42,4 +42,17 @@ fn a_step_that_panics_once_the_answer_has_begun_fails_the_stream() {
     let step = guarded(&mut exchange, Event::Panic);
     assert_eq!((step.replies.iter().count(), step.next), (0, Next::Fail));
     assert_eq!(exchange.take_record().expect("its record").outcome.as_str(), "refuse");
+}
+
+#[test]
+fn internal_work_that_panics_refuses() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let work = async { std::panic::panic_any("a panic that a test asked for") };
+    let fault = runtime.block_on(caught::<()>("a test", work)).expect_err("it panicked");
+    let world = world(&[]);
+    let mut exchange = exchange(&world);
+    guarded(&mut exchange, Event::RequestHeaders(post("tools/list", None)));
+    let step = guarded(&mut exchange, fault);
+    let Some(Reply::Immediate(immediate)) = step.replies.iter().next() else { panic!("{step:?}") };
+    assert_eq!((immediate.status, step.next), (503, Next::Finish));
 }
