@@ -1,5 +1,6 @@
 //! What the tests of the ladder and of the exchange share: a configuration as an operator writes it, callers, requests.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,7 +96,7 @@ pub(crate) fn unseen(edits: &[(&str, &str)]) -> World {
     for (label, permission, uri, definition) in RECORDED {
         let uri = uri.map(|uri| format!(", uri: \"{uri}\"")).unwrap_or_default();
         let digest = digest(definition);
-        prices.push_str(&format!("  {label}: {{permission: {permission}, digest: \"{digest}\"{uri}}}\n"));
+        writeln!(prices, "  {label}: {{permission: {permission}, digest: \"{digest}\"{uri}}}").expect("a string grows");
         definitions.push(format!("\"{label}\": {definition}"));
     }
     let definitions = definitions.join(",");

@@ -220,7 +220,7 @@ fn play(world: &World, acts: &[Act]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn nothing_passes_undecided(acts in acts()) {
