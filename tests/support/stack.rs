@@ -27,6 +27,15 @@ impl Stack {
 
     /// As [`Self::start`], with substitutions in portcullis.yaml ([`fixture::configuration`]) and in edge.yaml.
     pub(crate) fn with(config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
+        Self::assemble(None, config_edits, envoy_edits)
+    }
+
+    /// As [`Self::with`], but Envoy forwards to the server on this port; `upstream` stands idle.
+    pub(crate) fn before(port: u16, config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
+        Self::assemble(Some(port), config_edits, envoy_edits)
+    }
+
+    fn assemble(before: Option<u16>, config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
         fixture::write_files(dir.path());
@@ -38,7 +47,7 @@ impl Stack {
         let portcullis = Portcullis::start(&config, &socket);
         let envoy = Envoy::start(
             &substitute(EDGE, envoy_edits),
-            &edge_edits(&socket, upstream.port).each_ref().map(|(from, to)| (*from, to.as_str())),
+            &edge_edits(&socket, before.unwrap_or(upstream.port)).each_ref().map(|(from, to)| (*from, to.as_str())),
         );
         Self { envoy, portcullis, upstream, idp, dir }
     }
