@@ -27,7 +27,7 @@ impl Scene {
     /// `json`: the server answers with JSON, else with server-sent events.
     fn start(json: bool) -> Self {
         let server = SdkServer::start(json);
-        let stack = Stack::before(server.port, &[], &[]);
+        let stack = Stack::before(server.port);
         Self { server, stack }
     }
 

@@ -8,9 +8,13 @@
 )]
 
 mod clients;
+mod egress;
 mod harness;
+mod identities;
 mod rungs;
 mod sidecar;
+mod transport;
+mod uploads;
 
 #[path = "../support/mod.rs"]
 mod support;
