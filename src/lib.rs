@@ -15,12 +15,28 @@
 //! | [`protocol`] | MCP: methods, routing headers, what a call reaches |
 //! | [`identity`] | tokens, key sets, challenges, protected-resource metadata |
 //! | [`upstream`] | what we present to a server: its credential |
+//! | [`screen`] | what comes back: detectors, schema of answers, notices |
 //! | [`record`] | definitions as approved: canonical form, digest, the record file |
 //! | [`policy`] | rules, roles, principal, prices, scopes, URI templates; pure |
 //! | [`refusal`] | the closed enum of reasons; class, status, code, text; the frame |
 //! | [`message`] | bytes to meaning: strict JSON reader, SSE framing, splicing |
 //! | [`telemetry`] | counters, audit, logs |
 #![forbid(unsafe_code)]
+// Nothing in here may panic while a call is judged, nor cut a number short.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::cast_possible_truncation
+    )
+)]
 
 pub mod config;
 pub mod exchange;
@@ -32,5 +48,6 @@ pub mod policy;
 pub mod protocol;
 pub mod record;
 pub mod refusal;
+pub mod screen;
 pub mod telemetry;
 pub mod upstream;

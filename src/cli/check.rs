@@ -18,7 +18,7 @@ use portcullis::upstream::Credential;
 
 /// Options of `check`.
 #[derive(Args)]
-pub struct CheckArgs {
+pub(super) struct CheckArgs {
     /// The configuration file.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -28,9 +28,10 @@ pub struct CheckArgs {
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
-    let loaded = config::load(&args.config, &KeyStores::new());
-    let (text, code) = report(&args.config.display().to_string(), &loaded)?;
+pub(super) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
+    let CheckArgs { config } = args;
+    let loaded = config::load(&config, &KeyStores::new());
+    let (text, code) = report(&config.display().to_string(), &loaded)?;
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(code)
 }

@@ -19,7 +19,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Decide about calls: serve Envoy's ext_proc.
+    /// Decide about calls: serve Envoy's `ext_proc`.
     Serve(serve::ServeArgs),
     /// Load everything and print all faults, or a summary and who can do what.
     Check(check::CheckArgs),
@@ -33,7 +33,7 @@ enum Command {
 #[must_use]
 pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),

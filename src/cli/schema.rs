@@ -9,7 +9,7 @@ use portcullis::config::{self, Schema};
 
 /// Options of `schema`.
 #[derive(Args)]
-pub struct SchemaArgs {
+pub(super) struct SchemaArgs {
     /// Which file's schema.
     #[arg(value_enum, default_value_t = Of::Configuration)]
     of: Of,
@@ -30,8 +30,8 @@ enum Of {
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn run(args: SchemaArgs) -> anyhow::Result<ExitCode> {
-    let schema = config::schema(match args.of {
+pub(super) fn run(SchemaArgs { of }: SchemaArgs) -> anyhow::Result<ExitCode> {
+    let schema = config::schema(match of {
         Of::Configuration => Schema::Configuration,
         Of::Policy => Schema::Policy,
         Of::Record => Schema::Record,

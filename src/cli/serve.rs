@@ -33,7 +33,7 @@ pub struct ServeArgs {
 ///
 /// # Errors
 /// The address cannot be bound, or the transport fails.
-pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     log::start();
     let keys = KeyStores::new();
     let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);

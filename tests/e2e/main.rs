@@ -12,6 +12,7 @@ mod egress;
 mod harness;
 mod identities;
 mod rungs;
+mod screening;
 mod sidecar;
 mod transport;
 mod uploads;

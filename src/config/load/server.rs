@@ -11,12 +11,13 @@ use url::Url;
 
 use super::Context;
 use super::report::Report;
-use crate::config::model::{Kind, ProtocolVersion, Screen, Server};
+use crate::config::model::{Kind, ProtocolVersion, ScreenSource, Server};
 use crate::config::tree::Node;
 use crate::ladder;
 use crate::ladder::origin::normal;
 use crate::policy::Segment;
 use crate::record::Recorded;
+use crate::screen::Detectors;
 
 /// Keys that mean something on MCP servers only.
 const MCP_ONLY: [&str; 9] =
@@ -69,6 +70,7 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
     check.kind(report);
     check.authorization_server(report);
     let credential = check.credential(report);
+    let screen = check.screen(report);
     let scopes = policy::scopes(&check, report).map(Arc::new);
     let (policy, home) = policy::policy(&check, report);
     let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
@@ -92,7 +94,7 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         credential: credential?,
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
-        screen: server.screen == Screen::On,
+        screen: screen?,
     };
     Some(Built { server, recorded: judged.recorded })
 }
@@ -210,6 +212,18 @@ impl Check<'_> {
                 self.fault(&path, message, report);
             }
             _ => {}
+        }
+    }
+
+    /// `None` when it is faulty, which was told; `Some(None)` where answers are not read.
+    fn screen(&self, report: &mut Report) -> Option<Option<Detectors>> {
+        let ScreenSource::On(source) = &self.server.screen else { return Some(None) };
+        match Detectors::compile(source) {
+            Ok(detectors) => Some(Some(detectors)),
+            Err(error) => {
+                self.fault(&["screen".into(), "patterns".into()], &error.to_string(), report);
+                None
+            }
         }
     }
 

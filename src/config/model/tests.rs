@@ -5,6 +5,7 @@ use super::*;
 use crate::config::deserialize::load;
 use crate::config::tree::Node;
 use crate::policy::{OneOrMany, PolicySource};
+use crate::screen::config::DetectorsSource;
 use crate::upstream::CredentialSource;
 
 const LISTEN: &str = "listen: {ext_proc: unix:/run/x.sock}\n";
@@ -40,17 +41,19 @@ fn fault(more: &str) -> String {
 fn everything_else_has_a_default() {
     let configuration = read("").expect("loads");
     assert_eq!(configuration.unmatched, Unmatched::Deny);
-    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 1024));
+    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 16_384));
     assert_eq!(configuration.telemetry.audit.stdout, AuditStdout::Json);
     let server = &configuration.servers[0];
-    assert_eq!((server.kind, server.mode, server.screen), (Kind::Mcp, Mode::Enforce, Screen::On));
+    assert_eq!((server.kind, server.mode), (Kind::Mcp, Mode::Enforce));
+    assert_eq!(server.screen, ScreenSource::On(DetectorsSource::default()));
+    assert_eq!(configuration.held_answers.bytes(), 256 << 20);
     assert_eq!(server.protocol, [ProtocolVersion::V2026_07_28]);
     let limits = &server.limits;
     assert_eq!((limits.request.bytes(), limits.listing.bytes(), limits.answer.bytes()), (1 << 20, 1 << 20, 16 << 20));
     assert_eq!(limits.depth.get(), 64);
     assert_eq!(
         (server.timeouts.body.get(), server.timeouts.answer.get()),
-        (Duration::from_secs(10), Duration::from_secs(60))
+        (Duration::from_secs(10), Duration::from_mins(1))
     );
     let denials = &server.denials;
     assert_eq!(
@@ -89,7 +92,7 @@ fn every_key_is_read() {
     assert_eq!(server.timeouts.body.get(), Duration::from_millis(50));
     assert_eq!((server.denials.policy_status.get(), server.denials.code.get()), (403, -32_050));
     assert_eq!((server.denials.disclose, server.denials.step_up), (Disclose::Hidden, StepUp::Frame));
-    assert_eq!(server.screen, Screen::Off);
+    assert_eq!(server.screen, ScreenSource::Off);
 }
 
 #[test]
@@ -130,7 +133,6 @@ fn later_keys_say_that_they_are_later() {
         ("  mode: shadow\n", "7:9"),
         ("  record: {file: a, refresh: 60s}\n", "7:21"),
         ("  upstream: {url: u, timeout: 5s}\n", "7:22"),
-        ("  screen: {patterns: []}\n", "7:12"),
         ("telemetry: {otlp: {endpoint: x}}\n", "7:13"),
     ] {
         let told = fault(more);

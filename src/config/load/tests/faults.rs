@@ -150,7 +150,7 @@ fn the_record_holds_together() {
         "records/cases.json",
         "{\"name\": \"search\"}",
         "{\"name\": \"search\", \"x\": 1}",
-        "records/cases.yaml:4:43: capabilities.search.digest: ",
+        "records/cases.yaml:4:44: capabilities.search.digest: ",
         "the digest of the recorded definition",
     );
     one("records/cases.json", "\"tool:update\": {", "\"tool:update\" {", "records/cases.json:5:19: ", "expected JSON");
@@ -179,7 +179,6 @@ fn faults_of_several_files_come_at_once_and_only_once() {
     assert_eq!(
         starts,
         [
-            "policy.yaml:7:3",
             "policy.yaml:8:3",
             "portcullis.yaml:19:10",
             "portcullis.yaml:19:10",
@@ -211,7 +210,7 @@ fn no_fault_follows_from_another() {
     record(
         "permission: cases:write",
         "permission: [cases:write]",
-        "5:30: capabilities.tool:update.permission: ",
+        "5:29: capabilities.tool:update.permission: ",
         "found a list",
     );
     one(
