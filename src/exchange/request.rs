@@ -1,17 +1,19 @@
 //! The way up: rungs 1 to 16, from the request's headers to the verdict.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::identity::{Caller, IdentityFault};
 use crate::ladder::answer::Asked;
+use crate::ladder::definition::Standing;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, arguments, body, envelope, headers, listed, message, metadata, method, origin, permission,
+    Head, Kind, Server, arguments, body, definition, envelope, headers, listed, message, metadata, method, origin, permission,
     policy, route, scope, token,
 };
 use crate::message::headers::Headers;
+use crate::message::json::Document;
 use crate::policy::{Capability, Label};
 use crate::protocol::target::{self, Target};
 use crate::protocol::{Id, Message, Method};
@@ -35,6 +37,25 @@ pub(super) struct Accepted {
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
     held: Option<Box<Refusal>>,
 }
+
+/// A request whose definitions have not been seen lately: the server is being listed.
+pub(super) struct Checking {
+    pub(super) accepted: Accepted,
+    document: Document,
+    /// When they were found to be old.
+    pub(super) since: Instant,
+}
+
+/// How far a message came.
+enum Climbed {
+    /// To the top.
+    Top(Call),
+    /// To rung 15, where the server must be listed first.
+    Stale,
+}
+
+/// Whether the server was listed for this request, and how that ended.
+type Listed = Option<Result<(), String>>;
 
 /// A call that has climbed the ladder.
 struct Call {
@@ -147,12 +168,21 @@ impl Exchange {
     }
 
     /// Rungs 9 to 16.
-    pub(super) fn request_body(&mut self, accepted: &Accepted, body: Vec<u8>, now: Now) -> Step {
+    pub(super) fn request_body(&mut self, accepted: Accepted, body: Vec<u8>, now: Now) -> Step {
+        match message::read(&accepted.server, body) {
+            Ok(document) => self.judge(accepted, document, None, now),
+            Err(refusal) => self.refuse(&refusal, Some(&accepted.server), None, "", now),
+        }
+    }
+
+    /// The server was listed, or could not be. The ladder is climbed anew: it is the same snapshot and the same bytes.
+    pub(super) fn refreshed(&mut self, checking: Checking, listed: Result<(), String>, now: Now) -> Step {
+        let Checking { accepted, document, .. } = checking;
+        self.judge(accepted, document, Some(listed), now)
+    }
+
+    fn judge(&mut self, accepted: Accepted, document: Document, listed: Listed, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
-        let document = match message::read(&server, body) {
-            Ok(document) => document,
-            Err(refusal) => return self.refuse(&refusal, Some(&server), None, "", now),
-        };
         let message = match message::message(&document) {
             Ok(message) => message,
             Err(refusal) => {
@@ -160,8 +190,12 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        match self.climb(accepted, &message) {
-            Ok(call) => self.forward(accepted, &message, call, now),
+        match self.climb(&accepted, &message, listed, now) {
+            Ok(Climbed::Top(call)) => self.forward(&accepted, &message, call, now),
+            Ok(Climbed::Stale) => {
+                self.state = State::Checking(Checking { accepted, document, since: now.instant });
+                Step { replies: Replies::new(), next: Next::Refresh }
+            }
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
@@ -169,7 +203,13 @@ impl Exchange {
         }
     }
 
-    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Call, Refusal> {
+    fn climb(
+        &mut self,
+        accepted: &Accepted,
+        message: &Message<'_>,
+        listed: Listed,
+        now: Now,
+    ) -> Result<Climbed, Refusal> {
         let server = &*accepted.server;
         self.facts.method(message.method, Method::parse(message.method));
         envelope::check(server, &accepted.head, message)?;
@@ -182,6 +222,13 @@ impl Exchange {
         self.name_capability(server, &target);
         let reached = permission::check(server, &accepted.caller.principal, &target)?;
         scope::capabilities(server, &accepted.caller, &reached)?;
+        if definition::check(server, &target, &reached, now.instant)? == Standing::Stale {
+            return match listed {
+                None => Ok(Climbed::Stale),
+                Some(Ok(())) => Err(definition::unverified("the listing said nothing about the capability".to_owned())),
+                Some(Err(why)) => Err(definition::unverified(why)),
+            };
+        }
         if method == Method::ToolsCall {
             for tool in &reached {
                 arguments::check(&server.record, &tool.label, message.params, &accepted.head.headers)?;
@@ -191,7 +238,7 @@ impl Exchange {
             Target::Tool(_) | Target::Prompt(_) => reached.first().map(|capability| capability.label.clone()),
             _ => None,
         };
-        Ok(Call { method, capability })
+        Ok(Climbed::Top(Call { method, capability }))
     }
 
     /// Notes for the record what the call is about: the price list's label where there is one.

@@ -153,7 +153,7 @@ impl Exchange {
         }
         let judged = answer::read(&asking.server, bytes).and_then(|document| {
             match answer::content(&asking.asked, &document, status, false)? {
-                Content::Result(_) => self.judge_result(&asking, document),
+                Content::Result(_) => self.judge_result(&asking, document, now),
                 Content::Error(error) => {
                     self.look_through(&asking, error);
                     Ok(Judged::as_it_came(document))
@@ -180,12 +180,12 @@ impl Exchange {
     }
 
     /// Rungs 19 to 21 on the result of the call.
-    pub(super) fn judge_result(&mut self, asking: &Asking, document: Document) -> Result<Judged, Refusal> {
+    pub(super) fn judge_result(&mut self, asking: &Asking, document: Document, now: Now) -> Result<Judged, Refusal> {
         let Some(result) = document.root().get("result") else { return Ok(Judged::as_it_came(document)) };
         let (server, method) = (&asking.server, asking.asked.method);
         match (method, &server.screen) {
             (method, _) if method.listed_member().is_some() => {
-                let filtered = listing::filter(server, &asking.caller.principal, method, &document, result)?;
+                let filtered = listing::filter(server, &asking.caller.principal, method, &document, result, now.instant)?;
                 self.facts.hidden(filtered.hidden);
                 let rewritten = filtered.bytes != document.text().as_bytes();
                 Ok(Judged { bytes: filtered.bytes, rewritten, private: true })

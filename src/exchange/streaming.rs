@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::ladder::definition;
 use crate::ladder::answer::{self, Content};
 use crate::ladder::budget::{HeldAnswers, Share};
 use crate::ladder::forward::{self, HeaderEdits};
@@ -78,7 +79,7 @@ impl Exchange {
         }
         let mut out = Vec::with_capacity(bytes.len());
         stream.framer.push(bytes);
-        let mut fate = self.judge_frames(&mut stream, &mut out);
+        let mut fate = self.judge_frames(&mut stream, &mut out, now);
         if let (Fate::Open, Err(exhausted)) = (&fate, stream.share.set(stream.framer.pending())) {
             fate = Fate::Refused(answer::overloaded(exhausted));
         }
@@ -104,7 +105,7 @@ impl Exchange {
     }
 
     /// Judges every event that is whole and writes what goes down into `out`.
-    fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Fate {
+    fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>, now: Now) -> Fate {
         for frame in stream.framer.by_ref() {
             match frame {
                 Err(_) => return Fate::Refused(answer::too_large()),
@@ -114,7 +115,7 @@ impl Exchange {
                 }
                 Ok(Frame::Event(event)) => {
                     stream.event_due = None;
-                    match self.judge_event(&stream.asking, event, out) {
+                    match self.judge_event(&stream.asking, event, out, now) {
                         Ok(true) => return Fate::Answered,
                         Ok(false) => {}
                         Err(refusal) => return Fate::Refused(refusal),
@@ -126,7 +127,13 @@ impl Exchange {
     }
 
     /// Judges one event; `true` when it was the answer. An unchanged event goes down as it came.
-    fn judge_event(&mut self, asking: &Asking, event: SseEvent, out: &mut Vec<u8>) -> Result<bool, Refusal> {
+    fn judge_event(
+        &mut self,
+        asking: &Asking,
+        event: SseEvent,
+        out: &mut Vec<u8>,
+        now: Now,
+    ) -> Result<bool, Refusal> {
         if event.data.is_empty() {
             out.extend_from_slice(&event.raw);
             return Ok(false);
@@ -136,6 +143,7 @@ impl Exchange {
         match answer::content(&asking.asked, &document, 200, true)? {
             Content::Unknown => Ok(false),
             Content::Notification(name, params) => {
+                definition::mark_stale(&asking.server, name);
                 if may_hear(asking, name, params) {
                     params.inspect(|params| self.look_through(asking, *params));
                     out.extend_from_slice(&raw);
@@ -148,7 +156,7 @@ impl Exchange {
                 Ok(true)
             }
             Content::Result(_) => {
-                let judged = self.judge_result(asking, document)?;
+                let judged = self.judge_result(asking, document, now)?;
                 if judged.rewritten {
                     let event = SseEvent { raw, data: Vec::new() };
                     out.extend_from_slice(&event.with_data(&judged.bytes));

@@ -10,6 +10,7 @@ pub mod answer;
 pub mod arguments;
 pub mod body;
 pub mod budget;
+pub mod definition;
 pub mod discover;
 pub mod envelope;
 pub mod forward;

@@ -9,7 +9,7 @@ use crate::policy::{Policy, Prices, Scopes};
 use crate::record::Record;
 use crate::refusal::Denials;
 use crate::screen::Detectors;
-use crate::upstream::Credential;
+use crate::upstream::{Credential, Freshness};
 
 use super::budget::HeldAnswers;
 use super::head::normal_authority;
@@ -111,6 +111,8 @@ pub struct Server {
     pub prices: Prices,
     /// Definitions as approved.
     pub record: Record,
+    /// Whether what was approved is still what is offered; `None` for plain HTTP, which has no record.
+    pub freshness: Option<Arc<Freshness>>,
     /// What is presented upstream instead of the caller's token.
     pub credential: Credential,
     /// Bounds.
