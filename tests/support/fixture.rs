@@ -158,6 +158,14 @@ telemetry:
     )
 }
 
+/// A configuration whose `identity:` is this instead, lines without their indentation of four.
+pub(crate) fn identified_by(config: &str, identity: &[&str]) -> String {
+    let start = config.find("    jwt:\n").expect("the identity");
+    let end = config.find("  authorization_server:").expect("what follows the identity");
+    let lines: String = identity.iter().map(|line| format!("    {line}\n")).collect();
+    format!("{}{lines}{}", &config[..start], &config[end..])
+}
+
 const POLICY: &str = "roles:
   reader: [cases:read]
   editor: [cases:read, cases:write]
