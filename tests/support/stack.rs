@@ -27,9 +27,14 @@ impl Stack {
 
     /// As [`Self::start`], with substitutions in portcullis.yaml ([`fixture::configuration`]) and in edge.yaml.
     pub(crate) fn with(config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
+        Self::recording(&[], config_edits, envoy_edits)
+    }
+
+    /// As [`Self::with`], with further tools in the record.
+    pub(crate) fn recording(tools: &[Value], config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
-        fixture::write_files(dir.path());
+        fixture::write_files(dir.path(), tools);
         let ports = Ports { idp: idp.port, upstream: upstream.port };
         let config = dir.path().join("portcullis.yaml");
         fs::write(&config, substitute(&fixture::configuration(dir.path(), &ports), config_edits))

@@ -167,8 +167,8 @@ fn nothing_is_fetched() {
 #[test]
 fn a_check_after_one_that_ran_out_is_right() {
     let schema = compiled(r##"{"type": ["array", "integer"], "items": {"$ref": "#"}, "uniqueItems": true}"##);
-    let bomb = document(&format!("{}1{}", "[".repeat(4_000), "]".repeat(4_000)));
-    for _ in 0..20 {
+    let bomb = document(&format!("{}1{}", "[".repeat(1_500), "]".repeat(1_500)));
+    for _ in 0..3 {
         assert_eq!(schema.check(bomb.root()), Err(Violation::Uncheckable));
         assert_eq!(schema.check(document("[1, [2]]").root()), Ok(()));
         assert!(matches!(schema.check(document("[1, 1]").root()), Err(Violation::Invalid(_))));
