@@ -40,7 +40,7 @@ fn document(text: &str) -> Document {
 
 fn arguments(last: &str) -> Document {
     let filter = r#"{"field":"status","op":"in","values":["open","pending"],"weight":1.25,"strict":true}"#;
-    let filters = vec![filter; 10].join(",");
+    let filters = [filter; 10].join(",");
     document(&format!(r#"{{"query":"open cases","limit":25,"cursor":null,"filters":[{filters},{last}]}}"#))
 }
 
