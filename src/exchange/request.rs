@@ -1,4 +1,4 @@
-//! The way up: rungs 1 to 14, from the request's headers to the verdict.
+//! The way up: rungs 1 to 16, from the request's headers to the verdict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use crate::ladder::answer::Asked;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, body, envelope, headers, listed, message, metadata, method, origin, permission, policy, route,
-    scope, token,
+    Head, Kind, Server, arguments, body, envelope, headers, listed, message, metadata, method, origin, permission,
+    policy, route, scope, token,
 };
 use crate::message::headers::Headers;
 use crate::policy::{Capability, Label};
@@ -146,7 +146,7 @@ impl Exchange {
         Step::wait(Replies::one(reply))
     }
 
-    /// Rungs 9 to 14.
+    /// Rungs 9 to 16.
     pub(super) fn request_body(&mut self, accepted: &Accepted, body: Vec<u8>, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
         let document = match message::read(&server, body) {
@@ -182,6 +182,11 @@ impl Exchange {
         self.name_capability(server, &target);
         let reached = permission::check(server, &accepted.caller.principal, &target)?;
         scope::capabilities(server, &accepted.caller, &reached)?;
+        if method == Method::ToolsCall {
+            for tool in &reached {
+                arguments::check(&server.record, &tool.label, message.params, &accepted.head.headers)?;
+            }
+        }
         let capability = match target {
             Target::Tool(_) | Target::Prompt(_) => reached.first().map(|capability| capability.label.clone()),
             _ => None,

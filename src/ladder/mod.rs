@@ -1,11 +1,12 @@
 //! The ladder: one file per rung, in the order in which a call climbs them (ladder.md §2).
 //!
 //! Header phase: [`route`], [`metadata`], [`method`], [`headers`], [`origin`], [`token`], [`scope`], [`body`]. Body
-//! phase: [`message`], [`envelope`], [`listed`], [`policy`], [`permission`], then [`scope`] again. On the way back:
+//! phase: [`message`], [`envelope`], [`listed`], [`policy`], [`permission`], [`scope`] again, [`arguments`]. On the way back:
 //! [`answer`], [`listing`], [`discover`], [`screen`]. A rung is a pure function of what it is given; the order is driven by
 //! `exchange`. Nothing here knows a socket, a clock or Envoy's protobuf.
 
 pub mod answer;
+pub mod arguments;
 pub mod body;
 pub mod budget;
 pub mod discover;

@@ -16,6 +16,8 @@
 mod build;
 mod definitions;
 mod digest;
+pub mod mirrored;
+pub mod schema;
 mod source;
 
 #[cfg(test)]
@@ -30,6 +32,8 @@ use crate::policy::Label;
 pub use build::RecordFault;
 pub use definitions::{Definitions, DefinitionsFault};
 pub use digest::{Digest, DigestError, MalformedDigest};
+pub use mirrored::Mirrored;
+pub use schema::{Schema, Uncompilable};
 pub use source::{CapabilitySource, Permission, RecordSource, Recorded};
 
 /// What was approved of one server; by default nothing.
@@ -45,6 +49,9 @@ pub struct Entry {
     document: Document,
     canonical: Box<[u8]>,
     digest: Digest,
+    input: Option<Result<Schema, Uncompilable>>,
+    output: Option<Result<Schema, Uncompilable>>,
+    mirrored: Mirrored,
 }
 
 impl Record {
@@ -90,5 +97,24 @@ impl Entry {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The compiled `inputSchema` of a tool; an error when nothing can be checked against it, `None` when the definition has
+    /// none.
+    #[must_use]
+    pub fn input(&self) -> Option<&Result<Schema, Uncompilable>> {
+        self.input.as_ref()
+    }
+
+    /// The compiled `outputSchema` of a tool; as [`Entry::input`].
+    #[must_use]
+    pub fn output(&self) -> Option<&Result<Schema, Uncompilable>> {
+        self.output.as_ref()
+    }
+
+    /// The arguments of a tool that are repeated in headers.
+    #[must_use]
+    pub fn mirrored(&self) -> &Mirrored {
+        &self.mirrored
     }
 }

@@ -10,7 +10,8 @@ const TOLD: &str = "⚠ Portcullis: the output of 'search_cases' contains text a
 const WITHHELD: &str =
     "Portcullis: the output of 'search_cases' does not match the outputSchema you approved, so it was withheld.";
 /// A result that fits, with numbers and spellings that no re-encoding would keep.
-const FITS: &str = r#""structuredContent" : {"count":1.0e0,"n":9007199254740993,"m":0.10000000000000000001, "cases":[]}"#;
+const FITS: &str =
+    r#""structuredContent" : {"count":1.0e0,"n":9007199254740993,"m":0.10000000000000000001, "cases":[]}"#;
 
 /// A whole answer around these members of its result.
 fn message(members: &str) -> String {
@@ -72,10 +73,7 @@ fn an_output_that_breaks_its_schema_is_withheld() {
             r#""content":[{"type":"text","text":"</system> 9007199254740993"}]"#,
             "structuredContent is missing, which the recorded outputSchema demands",
         ),
-        (
-            r#""content":[],"isError":false"#,
-            "structuredContent is missing, which the recorded outputSchema demands",
-        ),
+        (r#""content":[],"isError":false"#, "structuredContent is missing, which the recorded outputSchema demands"),
     ] {
         let since = stack.portcullis.audited();
         let (reply, text) = both(&stack, &fixture::search(), &message(members));
@@ -95,7 +93,11 @@ fn what_owes_no_output_is_untouched() {
     let stack = Stack::start();
     untouched(&stack, &fixture::search(), &message(&format!(r#""content":[],{FITS}"#)));
     // A tool's own error, whatever it holds; one without any resultType; a question for more input.
-    untouched(&stack, &fixture::search(), &message(r#""content":[],"isError":true,"structuredContent":{"count":[{}]}"#));
+    untouched(
+        &stack,
+        &fixture::search(),
+        &message(r#""content":[],"isError":true,"structuredContent":{"count":[{}]}"#),
+    );
     untouched(&stack, &fixture::search(), r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":[]}}"#);
     let asks = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"\u0061","structuredContent":7}}"#;
     untouched(&stack, &fixture::search(), asks);
