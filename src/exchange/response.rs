@@ -196,7 +196,9 @@ impl Exchange {
                 None => Judged::as_it_came(document),
             }),
             (method, Some(detectors)) => {
-                let answer = screen::result(detectors, method, asking.capability.as_ref(), document)?;
+                let capability = asking.capability.as_ref();
+                let schema = capability.and_then(|label| server.record.entry(label)?.output());
+                let answer = screen::result(detectors, method, capability, schema, document)?;
                 self.facts.screened(answer.screened);
                 let private = answer.rewritten || method == Method::ResourcesRead;
                 Ok(Judged { bytes: answer.bytes, rewritten: answer.rewritten, private })
