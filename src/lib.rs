@@ -21,6 +21,21 @@
 //! | [`message`] | bytes to meaning: strict JSON reader, SSE framing, splicing |
 //! | [`telemetry`] | counters, audit, logs |
 #![forbid(unsafe_code)]
+// Nothing in here may panic while a call is judged, nor cut a number short.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::cast_possible_truncation
+    )
+)]
 
 pub mod config;
 pub mod exchange;

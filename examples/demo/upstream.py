@@ -7,7 +7,7 @@ demo. Each request it sees becomes one JSON line on standard error, so that a te
 
 `authorization` is null when the header was absent, else its first characters.
 
-Run: python upstream.py --port 9000
+Run: python upstream.py --port 8000
 """
 
 from __future__ import annotations

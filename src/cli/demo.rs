@@ -105,7 +105,6 @@ fn invite<W: Write>(cast: &Cast, stage: &Stage, narrator: &mut Narrator<W>) -> a
     for (what, address) in [
         ("Envoy (call this)", format!("http://127.0.0.1:{}/mcp", ports.envoy)),
         ("Envoy's admin page", format!("http://127.0.0.1:{}/", ports.envoy_admin)),
-        ("Portcullis' admin listener", format!("http://127.0.0.1:{}/", ports.admin)),
         ("upstream MCP server", format!("http://127.0.0.1:{}/mcp", ports.upstream)),
         ("identity provider's keys", format!("http://127.0.0.1:{}/jwks.json", ports.identity_provider)),
         ("configuration and logs", stage.folder().display().to_string()),

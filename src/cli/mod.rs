@@ -1,6 +1,8 @@
 //! The command line: one file per command.
 
+mod check;
 mod demo;
+mod schema;
 mod serve;
 
 use std::process::ExitCode;
@@ -17,8 +19,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Decide about calls: serve Envoy's ext_proc.
+    /// Decide about calls: serve Envoy's `ext_proc`.
     Serve(serve::ServeArgs),
+    /// Load everything and print all faults, or a summary and who can do what.
+    Check(check::CheckArgs),
+    /// Print the JSON Schema of the configuration.
+    Schema(schema::SchemaArgs),
     /// Show the whole story on loopback: identity provider, MCP server, Portcullis, Envoy.
     Demo(demo::DemoArgs),
 }
@@ -27,7 +33,9 @@ enum Command {
 #[must_use]
 pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(args),
+        Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {

@@ -33,7 +33,7 @@ pub struct ServeArgs {
 ///
 /// # Errors
 /// The address cannot be bound, or the transport fails.
-pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     log::start();
     let keys = KeyStores::new();
     let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);
@@ -76,7 +76,7 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
     let shutdown = async move {
         terminated().await;
         tracing::info!("stopping: open exchanges may finish");
-        drop(stop.send(()));
+        let _ = stop.send(());
     };
     let serving = listen::serve(listener, tls, service, largest, shutdown);
     let overdue = async {
@@ -104,8 +104,8 @@ fn follow_secrets(servers: &[Arc<Server>]) {
         if let Some(following) = server.credential.watch() {
             tokio::spawn(following);
         }
-        if let Some(secret) = server.authenticator.secret() {
-            tokio::spawn(secret.clone().watch(|_| true));
+        if let Some(following) = server.authenticator.watch() {
+            tokio::spawn(following);
         }
     }
 }

@@ -97,7 +97,9 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
     let snapshot = match Snapshot::new(servers, unmatched) {
         Ok(snapshot) => snapshot,
         Err(overlaps) => {
-            for overlap in overlaps {
+            // What `overlaps` has not told already.
+            let told = !report.is_clean();
+            for overlap in overlaps.iter().filter(|_| !told) {
                 let node = context.root.locate(&["servers".into(), overlap.second.into(), "match".into()]);
                 report.fault(
                     context.path,
@@ -133,8 +135,9 @@ fn overlaps(configuration: &Configuration, context: &Context<'_>, report: &mut R
             );
             report.fault(context.path, at("name"), &message);
         }
-        let scheme = server.resource.split_once("://").map_or("https", |(scheme, _)| scheme);
-        for (kind, value) in server.matcher.keys(scheme) {
+        let scheme =
+            server.resource.as_deref().and_then(|url| url.split_once("://")).map_or("https", |(scheme, _)| scheme);
+        for (kind, value) in server.matcher.iter().flat_map(|matcher| matcher.keys(scheme)) {
             let Some(first) = matched.insert((kind, value.clone()), index).filter(|first| *first != index) else {
                 continue;
             };

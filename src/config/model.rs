@@ -1,6 +1,7 @@
 //! `portcullis.yaml` as types: what each key means, its default, and its JSON Schema, in the order of the file.
 //!
-//! Every struct refuses unknown keys. A key exists here only when this version acts on it; keys of later versions are
+//! Required keys whose value can be faulty in many ways are optional here and asked for by [`super::load()`]: their fault
+//! must not hide those of everything beside them. Every struct refuses unknown keys. A key exists here only when this version acts on it; keys of later versions are
 //! named in [`unavailable`], so that their refusal says so.
 
 mod listen;
@@ -32,7 +33,8 @@ pub use values::{
 #[schemars(title = "portcullis.yaml")]
 pub struct Configuration {
     /// Where Portcullis listens.
-    pub listen: Listen,
+    #[schemars(required)]
+    pub listen: Option<Listen>,
     /// What happens to a request that no server matches: `deny` (default) refuses it, `pass` forwards it untouched.
     /// Pass is for a sidecar beside an agent, on routes whose processing mode never buffers. On an authority that any
     /// server names, an unmatched path is refused whatever stands here.
@@ -41,7 +43,8 @@ pub struct Configuration {
     /// Threads that serve calls. Default 1: a call costs microseconds, and one thread on one core is the quickest.
     #[serde(default = "one")]
     pub worker_threads: NonZeroUsize,
-    /// HTTP exchanges that may be open at once on one connection of Envoy; what is beyond waits in Envoy. Default 1024.
+    /// HTTP exchanges that may be open at once; one beyond is answered at once with `overloaded`. A running SSE answer is
+    /// one. Default 16384.
     #[serde(default)]
     pub max_streams: MaxStreams,
     /// The upstream servers that Portcullis guards, at least one.
@@ -67,10 +70,10 @@ pub enum Unmatched {
     Pass,
 }
 
-/// A bound on concurrent streams, 1 to 65,536.
+/// A bound on concurrent streams, 1 to 1,048,576.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "u32")]
-pub struct MaxStreams(#[schemars(range(min = 1, max = 65_536))] u32);
+pub struct MaxStreams(#[schemars(range(min = 1, max = 1_048_576))] u32);
 
 impl MaxStreams {
     /// The bound.
@@ -82,7 +85,7 @@ impl MaxStreams {
 
 impl Default for MaxStreams {
     fn default() -> Self {
-        Self(1024)
+        Self(16_384)
     }
 }
 
@@ -91,8 +94,8 @@ impl TryFrom<u32> for MaxStreams {
 
     fn try_from(value: u32) -> Result<Self, String> {
         match value {
-            1..=65_536 => Ok(Self(value)),
-            _ => Err(format!("expected a number of streams from 1 to 65536, found {value}")),
+            1..=1_048_576 => Ok(Self(value)),
+            _ => Err(format!("expected a number of streams from 1 to 1048576, found {value}")),
         }
     }
 }

@@ -31,3 +31,6 @@ pub fn schema(of: Schema) -> String {
 fn root<T: JsonSchema>() -> serde_json::Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,8 @@ pub(crate) struct Node {
     pub(crate) place: Place,
     /// Keys and indices from the root as a reader writes them: `servers[0].limits.request`.
     pub(crate) path: String,
+    /// Whether something below was taken out because it was wrong: what is missing may then have been there.
+    pub(crate) damaged: bool,
     pub(crate) content: Content,
 }
 
@@ -157,25 +159,33 @@ impl Node {
 
     /// Takes the node with this id out of what stands below this one; false when it is not there.
     pub(crate) fn remove(&mut self, id: usize) -> bool {
-        match &mut self.content {
-            Content::Scalar { .. } => false,
-            Content::Sequence(items) => {
-                let before = items.len();
-                items.retain(|item| item.id != id);
-                before != items.len() || items.iter_mut().any(|item| item.remove(id))
-            }
-            Content::Mapping(mapping) => {
-                if let Some(index) = mapping.entries.iter().position(|entry| entry.node.id == id) {
-                    mapping.dropped.push(mapping.entries.remove(index).key);
-                    return true;
-                }
-                mapping.entries.iter_mut().any(|entry| entry.node.remove(id))
-            }
-        }
+        let removed = self.content.remove(id);
+        self.damaged |= removed;
+        removed
     }
 
     /// Whether an entry whose key is `meant` was taken out of the mapping that this node is.
     pub(crate) fn dropped(&self, meant: impl Fn(&str) -> bool) -> bool {
         matches!(&self.content, Content::Mapping(mapping) if mapping.dropped.iter().any(|key| meant(key)))
+    }
+}
+
+impl Content {
+    fn remove(&mut self, id: usize) -> bool {
+        match self {
+            Self::Scalar { .. } => false,
+            Self::Sequence(items) => {
+                let before = items.len();
+                items.retain(|item| item.id != id);
+                before != items.len() || items.iter_mut().any(|item| item.remove(id))
+            }
+            Self::Mapping(mapping) => match mapping.entries.iter().position(|entry| entry.node.id == id) {
+                Some(index) => {
+                    mapping.dropped.push(mapping.entries.remove(index).key);
+                    true
+                }
+                None => mapping.entries.iter_mut().any(|entry| entry.node.remove(id)),
+            },
+        }
     }
 }

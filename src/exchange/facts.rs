@@ -121,6 +121,12 @@ impl Facts {
         self.record.duration = total;
     }
 
+    /// Nothing was decided and nothing will be: there is no record.
+    pub(super) fn no_record(&mut self) {
+        self.closed = true;
+        self.taken = true;
+    }
+
     pub(super) fn take_record(&mut self) -> Option<Record> {
         if !self.closed || self.taken {
             return None;

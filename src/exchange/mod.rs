@@ -15,6 +15,9 @@ mod request;
 mod response;
 mod streaming;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -58,6 +61,9 @@ pub enum Event {
     Overloaded,
     /// Something that is never expected: an unknown phase, a panic in a step, request trailers on their own.
     Fault(&'static str),
+    /// A step that panics, for the tests of what becomes of one.
+    #[cfg(test)]
+    Panic,
 }
 
 /// The time of an event.
@@ -193,12 +199,13 @@ impl Exchange {
             }
             (State::Fresh, Event::RequestHeaders(head)) => self.request_headers(head, now),
             (State::Identifying(pending), Event::Identity(found)) => self.identified(pending, found, now),
-            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(accepted, body, now),
+            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(&accepted, body, now),
             (State::AwaitingBody(accepted), Event::Deadline) => self.body_late(&accepted, now),
             (
                 State::Fresh | State::Identifying(_) | State::AwaitingBody(_),
                 Event::ResponseHeaders { headers, ends },
             ) => self.foreign_reply(&headers, ends, now),
+            (State::AwaitingAnswer(asking), Event::Deadline) => self.answer_never(&asking, now),
             (State::AwaitingAnswer(asking), Event::ResponseHeaders { headers, ends }) => {
                 self.answer_head(asking, &headers, ends, now)
             }
@@ -208,7 +215,7 @@ impl Exchange {
             (State::Streaming(stream), Event::ResponseBody { bytes, ends }) => {
                 self.stream_piece(stream, &bytes, ends, now)
             }
-            (State::Streaming(stream), Event::ResponseTrailers) => self.stream_end(stream, true, now),
+            (State::Streaming(stream), Event::ResponseTrailers) => self.stream_end(&stream, true, now),
             (State::Streaming(stream), Event::Deadline) => self.stream_deadline(stream, now),
             (State::Echoing, Event::ResponseBody { bytes, ends }) => {
                 self.echo(Reply::ResponseBody { bytes, ends }, ends, now)
@@ -218,6 +225,8 @@ impl Exchange {
                 self.state = State::Drained;
                 Step::wait(Replies::new())
             }
+            #[cfg(test)]
+            (_, Event::Panic) => std::panic::panic_any("a panic that a test asked for"),
             (state, event) => self.unexpected(&state, &event, now),
         }
     }
@@ -237,6 +246,10 @@ impl Exchange {
             State::AwaitingAnswer(asking) | State::Holding(response::Held { asking, .. }) => {
                 let method = asking.asked.method.as_str();
                 self.refuse(&refusal, Some(&asking.server), asking.id_raw.as_deref(), method, now)
+            }
+            State::Identifying(request::Pending { server, .. })
+            | State::AwaitingBody(request::Accepted { server, .. }) => {
+                self.refuse(&refusal, Some(server), None, "", now)
             }
             _ => self.refuse(&refusal, None, None, "", now),
         }

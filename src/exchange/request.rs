@@ -14,7 +14,7 @@ use crate::ladder::{
 use crate::message::headers::Headers;
 use crate::policy::Capability;
 use crate::protocol::target::{self, Target};
-use crate::protocol::{Message, Method};
+use crate::protocol::{Id, Message, Method};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
 use crate::telemetry::audit::Outcome;
 
@@ -29,11 +29,11 @@ pub(super) struct Pending {
 
 /// A request whose headers were accepted.
 pub(super) struct Accepted {
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     head: Head,
     caller: Arc<Caller>,
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
-    held: Option<Refusal>,
+    held: Option<Box<Refusal>>,
 }
 
 impl Exchange {
@@ -61,6 +61,7 @@ impl Exchange {
 
     /// The metadata documents are nobody's call: they are answered and leave no record.
     fn answer_metadata(&mut self, answer: metadata::Answer) -> Step {
+        self.facts.no_record();
         Step::finish(Replies::one(Reply::Immediate(Immediate {
             status: answer.status,
             headers: answer.headers,
@@ -91,7 +92,7 @@ impl Exchange {
             if server.denials.step_up == StepUp::Challenge || server.kind == Kind::Http {
                 return self.refuse(&refusal, Some(&server), None, "", now);
             }
-            held = Some(refusal);
+            held = Some(Box::new(refusal));
         }
         if server.kind == Kind::Http {
             return self.allow_plain(&server, &head, now);
@@ -139,7 +140,7 @@ impl Exchange {
     }
 
     /// Rungs 9 to 14.
-    pub(super) fn request_body(&mut self, accepted: Accepted, body: Vec<u8>, now: Now) -> Step {
+    pub(super) fn request_body(&mut self, accepted: &Accepted, body: Vec<u8>, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
         let document = match message::read(&server, body) {
             Ok(document) => document,
@@ -148,14 +149,14 @@ impl Exchange {
         let message = match message::message(&document) {
             Ok(message) => message,
             Err(refusal) => {
-                let id = message::id(&document).map(|id| id.raw());
+                let id = message::id(&document).map(Id::raw);
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        match self.climb(&accepted, &message) {
-            Ok(method) => self.forward(&accepted, &message, method, now),
+        match self.climb(accepted, &message) {
+            Ok(method) => self.forward(accepted, &message, method, now),
             Err(refusal) => {
-                let id = message.id.map(|id| id.raw());
+                let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
             }
         }
@@ -166,7 +167,7 @@ impl Exchange {
         self.facts.method(message.method, Method::parse(message.method));
         envelope::check(server, &accepted.head, message)?;
         if let Some(held) = &accepted.held {
-            return Err(held.clone());
+            return Err(Refusal::clone(held));
         }
         let method = listed::check(message.method)?;
         policy::check(method, &accepted.caller.principal)?;
@@ -207,10 +208,11 @@ impl Exchange {
             self.facts.close(Outcome::Allowed, now.instant);
             return Step::finish(replies);
         }
+        self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.wait_time));
         self.state = State::AwaitingAnswer(Asking {
             server: Arc::clone(server),
             caller: Arc::clone(&accepted.caller),
-            asked: Asked { method, id: message.id.map(|id| id.key()) },
+            asked: Asked { method, id: message.id.map(Id::key) },
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });
         Step::wait(replies)

@@ -54,7 +54,11 @@ impl Exchange {
         let plain = Reply::ResponseHeaders { edits: HeaderEdits::default() };
         match form {
             Form::Untouched | Form::Empty => self.echo(plain, ends, now),
-            Form::Stream => self.stream_begin(streaming::Stream::new(asking, now), ends, now),
+            Form::Stream if ends && streaming::owes_answer(&asking) => {
+                self.refuse_answer(&streaming::unanswered(), &asking, now)
+            }
+            Form::Stream if ends => self.echo(plain, ends, now),
+            Form::Stream => self.stream_begin(streaming::Stream::new(asking, now)),
             Form::Json => {
                 let deadline = now.instant.checked_add(Duration::from_millis(asking.server.limits.answer_time));
                 let held = Held { asking, status, bytes: Vec::new(), deadline };
@@ -71,6 +75,10 @@ impl Exchange {
 
     /// A piece of a held answer.
     pub(super) fn answer_piece(&mut self, mut held: Held, bytes: Vec<u8>, ends: bool, now: Now) -> Step {
+        // Pieces that never pause must not outrun the deadline.
+        if held.deadline.is_some_and(|deadline| deadline <= now.instant) {
+            return self.answer_late(&held, now);
+        }
         let cap = answer::cap(&held.asking.server, held.asking.asked.method);
         if held.bytes.len().saturating_add(bytes.len()) > cap {
             return self.refuse_answer(&answer::too_large(), &held.asking, now);
@@ -86,6 +94,10 @@ impl Exchange {
     /// The last byte is here: judge, then release head and body together.
     pub(super) fn answer_complete(&mut self, held: Held, trailers: bool, now: Now) -> Step {
         let Held { asking, status, bytes, .. } = held;
+        // Nobody waits for an answer, and there is none.
+        if asking.asked.id.is_none() && bytes.is_empty() && (200..300).contains(&status) {
+            return self.release(Judged { bytes, private: false }, trailers, now);
+        }
         let judged = answer::read(&asking.server, bytes).and_then(|document| {
             let content = answer::content(&asking.asked, &document, status, false)?;
             if !matches!(content, Content::Result(_)) {
@@ -93,10 +105,14 @@ impl Exchange {
             }
             self.judge_result(&asking, document)
         });
-        let judged = match judged {
-            Ok(judged) => judged,
-            Err(refusal) => return self.refuse_answer(&refusal, &asking, now),
-        };
+        match judged {
+            Ok(judged) => self.release(judged, trailers, now),
+            Err(refusal) => self.refuse_answer(&refusal, &asking, now),
+        }
+    }
+
+    /// Head and body go down together.
+    fn release(&mut self, judged: Judged, trailers: bool, now: Now) -> Step {
         self.facts.close(Outcome::Allowed, now.instant);
         let edits = if judged.private { forward::private_answer() } else { HeaderEdits::default() };
         let mut replies = Replies::one(Reply::ResponseHeaders { edits });
@@ -125,6 +141,11 @@ impl Exchange {
             }),
             _ => Ok(Judged { bytes: document.into_bytes(), private: false }),
         }
+    }
+
+    /// The server did not begin to answer. Envoy takes an answer that it did not ask for while nothing went down.
+    pub(super) fn answer_never(&mut self, asking: &Asking, now: Now) -> Step {
+        self.refuse_answer(&answer::unreadable("the server did not begin its answer in time"), asking, now)
     }
 
     /// The answer did not become whole in time.

@@ -51,19 +51,11 @@ enum Fate {
 
 impl Exchange {
     /// The head of a stream goes down at once.
-    pub(super) fn stream_begin(&mut self, stream: Box<Stream>, ends: bool, now: Now) -> Step {
+    pub(super) fn stream_begin(&mut self, stream: Box<Stream>) -> Step {
         let method = stream.asking.asked.method;
         let ours = method.listed_member().is_some() || method == Method::Discover;
         let edits = if ours { forward::private_answer() } else { HeaderEdits::default() };
-        let mut replies = Replies::one(Reply::ResponseHeaders { edits });
-        if !ends {
-            return self.stream_on(stream, replies);
-        }
-        let step = self.stream_end(stream, false, now);
-        for reply in step.replies {
-            replies.push(reply);
-        }
-        Step { replies, next: step.next }
+        self.stream_on(stream, Replies::one(Reply::ResponseHeaders { edits }))
     }
 
     fn stream_on(&mut self, stream: Box<Stream>, replies: Replies) -> Step {
@@ -74,12 +66,16 @@ impl Exchange {
 
     /// A piece of the stream: whole events are judged, the rest waits.
     pub(super) fn stream_piece(&mut self, mut stream: Box<Stream>, bytes: &[u8], ends: bool, now: Now) -> Step {
+        // Pieces that never pause must not outrun the deadline.
+        if stream.deadline().is_some_and(|deadline| deadline <= now.instant) {
+            return self.stream_late(&stream, ends, now);
+        }
         let mut out = Vec::with_capacity(bytes.len());
         stream.framer.push(bytes);
         let fate = self.judge_frames(&mut stream, &mut out);
         match fate {
             Fate::Open if ends => {
-                let mut step = self.stream_end(stream, false, now);
+                let mut step = self.stream_end(&stream, false, now);
                 step.replies = prepend(out, step.replies);
                 step
             }
@@ -100,10 +96,13 @@ impl Exchange {
 
     /// Judges every event that is whole and writes what goes down into `out`.
     fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Fate {
-        while let Some(frame) = stream.framer.next() {
+        for frame in stream.framer.by_ref() {
             match frame {
                 Err(_) => return Fate::Refused(answer::too_large()),
-                Ok(Frame::Filler(bytes)) => out.extend_from_slice(&bytes),
+                Ok(Frame::Filler(bytes)) => {
+                    stream.event_due = None;
+                    out.extend_from_slice(&bytes);
+                }
                 Ok(Frame::Event(event)) => {
                     stream.event_due = None;
                     match self.judge_event(&stream.asking, &event, out) {
@@ -161,13 +160,12 @@ impl Exchange {
     }
 
     /// The server ended its stream. An unfinished event is nobody's (WHATWG: it is discarded).
-    pub(super) fn stream_end(&mut self, stream: Box<Stream>, trailers: bool, now: Now) -> Step {
-        let mut replies = if stream.asking.asked.method == Method::Listen || stream.asking.asked.id.is_none() {
+    pub(super) fn stream_end(&mut self, stream: &Stream, trailers: bool, now: Now) -> Step {
+        let mut replies = if owes_answer(&stream.asking) {
+            body(self.refusal_event(&stream.asking, &unanswered(), now), !trailers)
+        } else {
             self.facts.close(Outcome::Allowed, now.instant);
             body(Vec::new(), !trailers)
-        } else {
-            let refusal = answer::unreadable("the server's stream ended without an answer");
-            body(self.refusal_event(&stream.asking, &refusal, now), !trailers)
         };
         if trailers {
             replies.push(Reply::ResponseTrailers);
@@ -180,12 +178,16 @@ impl Exchange {
         if stream.deadline().is_none_or(|deadline| deadline > now.instant) {
             return self.stream_on(stream, Replies::new());
         }
+        self.stream_late(&stream, false, now)
+    }
+
+    fn stream_late(&mut self, stream: &Stream, ended: bool, now: Now) -> Step {
         let refusal = if stream.expires.is_some_and(|expires| expires <= now.instant) {
             Refusal::new(Reason::TokenExpired, Rung::Token)
         } else {
             answer::unreadable("an event of the server's stream did not become complete in time")
         };
-        self.stream_refuse(&stream.asking, &refusal, Vec::new(), false, now)
+        self.stream_refuse(&stream.asking, &refusal, Vec::new(), ended, now)
     }
 
     fn stream_refuse(&mut self, asking: &Asking, refusal: &Refusal, mut out: Vec<u8>, ended: bool, now: Now) -> Step {
@@ -215,6 +217,16 @@ impl Exchange {
         sse::event(&mut event, &frame);
         event
     }
+}
+
+/// Whether a stream that ends without an answer is a fault: a subscription may end, and who sent no id waits for none.
+pub(super) fn owes_answer(asking: &Asking) -> bool {
+    asking.asked.method != Method::Listen && asking.asked.id.is_some()
+}
+
+/// The refusal of a stream that owes an answer and ended.
+pub(super) fn unanswered() -> Refusal {
+    answer::unreadable("the server's stream ended without an answer")
 }
 
 /// Whether a notification may be heard: of a resource only by those who may read it.

@@ -79,10 +79,9 @@ fn json(value: &Value) -> String {
 
 fn write_json(value: &Value, out: &mut Vec<u8>) {
     match &value.kind {
-        None | Some(Kind::NullValue(_)) => out.extend_from_slice(b"null"),
         Some(Kind::BoolValue(value)) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Some(Kind::NumberValue(number)) if number.is_finite() => out.extend_from_slice(format!("{number}").as_bytes()),
-        Some(Kind::NumberValue(_)) => out.extend_from_slice(b"null"),
+        None | Some(Kind::NullValue(_) | Kind::NumberValue(_)) => out.extend_from_slice(b"null"),
         Some(Kind::StringValue(text)) => write::string(out, text),
         Some(Kind::ListValue(list)) => {
             out.push(b'[');

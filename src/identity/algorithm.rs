@@ -27,7 +27,7 @@ pub(super) const RSA: &[Algorithm] =
     &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512, Algorithm::PS256, Algorithm::PS384, Algorithm::PS512];
 
 /// The name under which [`named`] knows an algorithm.
-pub(super) fn name(algorithm: &Algorithm) -> &'static str {
+pub(super) fn name(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::RS256 => "RS256",
         Algorithm::RS384 => "RS384",

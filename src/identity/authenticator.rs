@@ -16,7 +16,6 @@ use super::{
 use crate::{
     message::json::{Document, Limits},
     policy::{Claims, Policy, ScopeSet, Scopes},
-    upstream::Secret,
 };
 
 /// Verified callers that are remembered, per server.
@@ -36,7 +35,7 @@ pub struct Authenticator {
 /// The five sources of identity.
 pub(super) enum Kind {
     Jwt(Jwt),
-    Introspection(Introspection, ClaimRules),
+    Introspection(Box<Introspection>, ClaimRules),
     EnvoyJwt { rules: ClaimRules, payload_key: Box<str> },
     Peer { rules: PeerRules, scopes: ScopeSet },
     Static(Arc<Caller>),
@@ -121,7 +120,7 @@ impl Authenticator {
         !matches!(self.kind, Kind::Peer { .. } | Kind::Static(_))
     }
 
-    /// The key of Envoy's jwt_authn metadata to hand over in [`Presented::jwt_metadata`]; `None` unless the identity
+    /// The key of Envoy's `jwt_authn` metadata to hand over in [`Presented::jwt_metadata`]; `None` unless the identity
     /// comes from there.
     #[must_use]
     pub fn payload_key(&self) -> Option<&str> {
@@ -131,13 +130,12 @@ impl Authenticator {
         }
     }
 
-    /// A secret of ours that changes with its file, to be followed while this lives (see [`Secret::watch`]).
+    /// The future that follows the file of our own client secret for as long as the authenticator lives; `None` when
+    /// there is nothing to follow.
     #[must_use]
-    pub fn secret(&self) -> Option<&Secret> {
+    pub fn watch(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
         match &self.kind {
-            Kind::Introspection(introspection, _) => {
-                Some(introspection.secret()).filter(|secret| secret.is_watchable())
-            }
+            Kind::Introspection(introspection, _) => introspection.watch(),
             _ => None,
         }
     }

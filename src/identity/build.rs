@@ -152,7 +152,7 @@ fn introspection(source: &IntrospectionSource, setting: &Setting<'_>, faults: &m
     let secret = source.client.secret.read(setting.base).map_err(|fault| fault.to_string());
     let secret = faults.take(&[KEY, "client", "secret"], secret);
     let introspection = Introspection::new(endpoint?, &source.client.id, secret?, setting.keys.fetcher().clone());
-    Some(Kind::Introspection(introspection, rules))
+    Some(Kind::Introspection(Box::new(introspection), rules))
 }
 
 fn peer(source: &PeerSource, setting: &Setting<'_>, faults: &mut Faults) -> Option<Kind> {

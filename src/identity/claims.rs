@@ -204,7 +204,7 @@ fn wrong_type(name: &str, expected: &str, got: Value<'_>) -> IdentityFault {
     IdentityFault::invalid(WRONG_TYPE, format!("expected {expected} in the claim {name:?}, got {:?}", got.kind()))
 }
 
-/// RFC 7519 §2, NumericDate: seconds since 1970, possibly with a fraction.
+/// RFC 7519 §2, `NumericDate`: seconds since 1970, possibly with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NumericDate {
     seconds: u64,

@@ -24,7 +24,7 @@ pub struct IdentitySource {
     /// Bearer tokens that the authorization server is asked about (RFC 7662).
     #[serde(default)]
     pub introspection: Option<IntrospectionSource>,
-    /// Claims that Envoy's jwt_authn filter verified, from its dynamic metadata; issuer, audience, expiry and subject
+    /// Claims that Envoy's `jwt_authn` filter verified, from its dynamic metadata; issuer, audience, expiry and subject
     /// are checked again.
     #[serde(default)]
     pub envoy_jwt: Option<EnvoyJwtSource>,
@@ -112,7 +112,7 @@ claims_source! {
         /// The issuer (`iss`), compared byte for byte.
         pub issuer: String,
         /// The issuer's key set: an https URL or `{file: …}`. Left out, it is discovered from the issuer (RFC 8414,
-        /// then OpenID Connect).
+        /// then `OpenID` Connect).
         #[serde(default)]
         pub jwks: Option<JwksSource>,
         /// Signature algorithms that are accepted. Asymmetric ones only.
@@ -137,11 +137,11 @@ claims_source! {
 }
 
 claims_source! {
-    /// Claims from Envoy's jwt_authn filter.
+    /// Claims from Envoy's `jwt_authn` filter.
     pub struct EnvoyJwtSource {
         /// The issuer (`iss`), compared byte for byte.
         pub issuer: String,
-        /// The key under which the jwt_authn provider puts the claims (`payload_in_metadata`).
+        /// The key under which the `jwt_authn` provider puts the claims (`payload_in_metadata`).
         #[serde(default = "payload_key")]
         pub payload_key: String,
     }

@@ -1,4 +1,4 @@
-//! Finding an issuer's key set: RFC 8414 and OpenID Connect Discovery.
+//! Finding an issuer's key set: RFC 8414 and `OpenID` Connect Discovery.
 
 use url::Url;
 
@@ -8,7 +8,7 @@ use crate::message::json::{Document, Limits};
 const LIMITS: Limits = Limits { depth: 32, nodes: 50_000 };
 
 /// Where the metadata of `issuer` may stand, in the order of trying: RFC 8414 §3.1 (the well-known part inserted before
-/// the issuer's path), OpenID Connect Discovery §4 (appended), and the insertion with OpenID's name.
+/// the issuer's path), `OpenID` Connect Discovery §4 (appended), and the insertion with `OpenID`'s name.
 pub(super) fn locations(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut paths = vec![

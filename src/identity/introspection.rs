@@ -31,9 +31,11 @@ impl Introspection {
         Self { endpoint, client_id: client_id.into(), secret, fetcher, turns: Arc::new(Semaphore::new(CONCURRENT)) }
     }
 
-    /// Our own secret, to be followed when its file changes.
-    pub(super) fn secret(&self) -> &Secret {
-        &self.secret
+    /// The future that follows our secret's file until this is dropped; `None` when the secret cannot change.
+    pub(super) fn watch(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let secret = Some(&self.secret).filter(|secret| secret.is_watchable())?.clone();
+        let alive = Arc::downgrade(&self.turns);
+        Some(secret.watch(move |_| alive.strong_count() > 0))
     }
 
     /// The claims of an active token, as the authorization server tells them; unchecked otherwise.

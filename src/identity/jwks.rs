@@ -54,11 +54,24 @@ pub(super) enum Source {
     File(PathBuf),
 }
 
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Url(url) => write!(f, "{url}"),
+            Self::Discovery(issuer) => write!(f, "discovery of {issuer}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// A source and the names of the algorithms that are accepted from it.
+type StoreKey = (Source, Vec<&'static str>);
+
 /// The key sets of all issuers of a process. Servers that trust the same issuer share one, and so do the
 /// configurations before and after a reload.
 pub struct KeyStores {
     fetcher: Fetcher,
-    stores: Mutex<HashMap<(Source, Vec<&'static str>), Weak<KeyStore>>>,
+    stores: Mutex<HashMap<StoreKey, Weak<KeyStore>>>,
 }
 
 /// The key set of one issuer.
@@ -129,7 +142,7 @@ impl KeyStores {
     pub(super) fn get(&self, source: Source, accepted: &[Algorithm]) -> Arc<KeyStore> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.retain(|_, store| store.strong_count() > 0);
-        let key = (source, accepted.iter().map(super::algorithm::name).collect());
+        let key = (source, accepted.iter().copied().map(super::algorithm::name).collect());
         if let Some(store) = stores.get(&key).and_then(Weak::upgrade) {
             return store;
         }
@@ -180,7 +193,7 @@ impl KeyStore {
                 if let Ok(flight) = Arc::clone(&self.flight).try_lock_owned()
                     && self.state.load().ended == state.ended
                 {
-                    let _ = self.start(flight, now);
+                    drop(self.start(flight, now));
                 }
                 Ok(current)
             }
@@ -240,14 +253,14 @@ impl KeyStore {
                 let same = before.is_some_and(|before| before.body == body);
                 let generation = self.generation().wrapping_add(u64::from(!same));
                 if !same {
-                    tracing::info!(source = ?self.source, keys_left_out = ?left_out, "key set taken");
+                    tracing::info!(source = %self.source, keys_left_out = ?left_out, "key set taken");
                 }
                 state.current = Some(Arc::new(Current { keys, generation, body, fetched_at: now, ttl }));
                 self.generation.store(generation, Ordering::Release);
                 None
             }
             Err(fault) => {
-                tracing::warn!(source = ?self.source, %fault, "key set cannot be had");
+                tracing::warn!(source = %self.source, %fault, "key set cannot be had");
                 Some(fault.into())
             }
         };
@@ -270,12 +283,11 @@ fn plan(state: &State, wanted: impl Fn(&KeySet) -> bool, now: u64) -> Plan {
     match current.age(now) {
         _ if !known && rested(COOLDOWN) => Plan::Wait,
         _ if !known => Plan::Use(current),
-        Age::Fresh => Plan::Use(current),
         Age::NearlyOver if may_refresh => Plan::UseAndRefresh(current),
         // Nobody waits for an issuer that was down a moment ago, as long as there is a key.
         Age::Stale if failing && may_refresh => Plan::UseAndRefresh(current),
         Age::Stale if !failing => Plan::Wait,
-        Age::NearlyOver | Age::Stale => Plan::Use(current),
+        Age::Fresh | Age::NearlyOver | Age::Stale => Plan::Use(current),
     }
 }
 

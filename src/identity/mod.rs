@@ -63,7 +63,7 @@ pub struct Caller {
 pub struct Presented<'a> {
     /// The `Authorization` header's value as it came.
     pub authorization: Option<&'a str>,
-    /// The claims that Envoy's jwt_authn filter put into its dynamic metadata, as JSON text.
+    /// The claims that Envoy's `jwt_authn` filter put into its dynamic metadata, as JSON text.
     pub jwt_metadata: Option<&'a str>,
     /// The attribute `connection.uri_san_peer_certificate`.
     pub peer_uri: Option<&'a str>,

@@ -69,6 +69,8 @@ pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Re
             }
         }
         Some(value) if essence_is(value, "text/event-stream") && (200..300).contains(&status) => Ok(Form::Stream),
+        // A server that only takes note need not say so in JSON; whatever comes all the same is read as such.
+        None if asked.id.is_none() && (200..300).contains(&status) => Ok(Form::Json),
         _ => Err(unreadable("the server's answer is neither application/json nor text/event-stream")),
     }
 }
@@ -131,7 +133,7 @@ pub fn content<'a>(asked: &Asked, document: &'a Document, status: u16, streamed:
         }
         (None, Some(error)) if error.kind() == JsonKind::Object => {
             let unaddressed = root.get("id").is_none_or(|id| id.is_null());
-            if !(unaddressed && !(200..300).contains(&status)) {
+            if !unaddressed || (200..300).contains(&status) {
                 answers(asked, root)?;
             }
             Ok(Content::Error)

@@ -25,5 +25,10 @@ pub mod scope;
 pub mod server;
 pub mod token;
 
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
 pub use head::Head;
 pub use server::{Kind, Server, Snapshot, Unmatched};

@@ -59,6 +59,8 @@ pub struct Limits {
     pub depth: usize,
     /// Milliseconds for a request body to arrive once its headers are here.
     pub body_time: u64,
+    /// Milliseconds for an answer that is read to begin once the call was forwarded.
+    pub wait_time: u64,
     /// Milliseconds for a held answer, or a held event of a stream, to become complete.
     pub answer_time: u64,
 }

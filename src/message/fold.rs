@@ -1,8 +1,8 @@
 //! Keys that look like a known key to a reader that ignores case.
 //!
-//! Known attack: `{"method":"tools/list","Method":"tools/call"}` is two members to us and one to an upstream whose JSON
-//! library matches names without case (Go's does, and folds `ſ` and the Kelvin sign too). Full Unicode case folding, so
-//! `ﬁ` is `fi` as well.
+//! Known attack: `{"method":"tools/list","Method":"tools/call"}` is two members to us and one to an upstream whose
+//! JSON library matches names without case (Go's does, and folds `ſ` and the Kelvin sign too). Full Unicode case
+//! folding, so `ﬁ` is `fi` as well.
 
 use caseless::Caseless;
 

@@ -98,7 +98,7 @@ struct Node {
     end: u32,
     /// Tape index of whatever follows this value and everything in it.
     next: u32,
-    /// Containers: number of items or members. Strings: 0, or 1 + index into `Document::unescaped_ends`.
+    /// Containers: number of items or members. Strings: 0, or 1 + index into `Tape::unescaped_ends`.
     extra: u32,
     kind: Kind,
 }
@@ -107,6 +107,12 @@ struct Node {
 #[derive(Debug)]
 pub struct Document {
     text: String,
+    tape: Tape,
+}
+
+/// What was read: every value in reading order, a container before what it holds, a key before its value.
+#[derive(Debug)]
+struct Tape {
     nodes: Vec<Node>,
     /// Decoded forms of the strings that contain escapes, one after the other.
     unescaped: String,
@@ -121,7 +127,8 @@ impl Document {
     pub fn read(bytes: Vec<u8>, limits: Limits) -> Result<Self, Fault> {
         let text = String::from_utf8(bytes)
             .map_err(|error| Fault { kind: FaultKind::Utf8, at: error.utf8_error().valid_up_to() })?;
-        read::document(text, limits)
+        let tape = read::tape(&text, limits)?;
+        Ok(Self { text, tape })
     }
 
     /// The outermost value.

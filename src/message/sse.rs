@@ -2,12 +2,12 @@
 //!
 //! Follows the WHATWG HTML standard, "Interpreting an event stream". A frame keeps the bytes it was made of, so an
 //! event that nobody objects to goes on as it came: all frames and the rest of [`Framer::finish`] concatenated are the
-//! input. How the input was split into chunks changes no frame; the price is that the LF of a CRLF that ends an event or
-//! a line between events is a [`Frame::Filler`] of its own, because the CR had ended the line already.
+//! input. How the input was split into chunks changes no frame; the price is that the LF of a CRLF that ends an event
+//! or a line between events is a [`Frame::Filler`] of its own, because the CR had ended the line already.
 //!
-//! Known attack: `data: x`, blank line, byte order mark, `data: y`. The standard has a receiver ignore the second event,
-//! whose field name is not `data`. But if the first event is dropped on the way, the mark stands at the beginning of the
-//! stream and the receiver skips it. So a mark in front of any event is read as if it were not there.
+//! Known attack: `data: x`, blank line, byte order mark, `data: y`. The standard has a receiver ignore the second
+//! event, whose field name is not `data`. But if the first event is dropped on the way, the mark stands at the
+//! beginning of the stream and the receiver skips it. So a mark in front of any event is read as if it were not there.
 
 mod write;
 
@@ -73,6 +73,16 @@ enum Place {
     Stopped,
 }
 
+/// What [`Framer::lead`] found.
+enum Lead {
+    /// Too few bytes to know.
+    Unknown,
+    /// A frame of its own, which ends there.
+    Frame(usize),
+    /// Nothing: a line follows.
+    Line,
+}
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Framer {
@@ -99,7 +109,7 @@ impl Framer {
         }
         // Only bytes behind the last frame move, and each once: they are part of the next frame.
         if self.start > 0 {
-            self.buffer.drain(..self.start);
+            self.buffer.drain(..self.start.min(self.buffer.len()));
             self.line = self.line.saturating_sub(self.start);
             self.scanned = self.scanned.saturating_sub(self.start);
             self.start = 0;
@@ -118,7 +128,7 @@ impl Framer {
     /// The standard has receivers discard an incomplete event; not all do, so these bytes are to be judged or dropped.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
-        self.buffer.drain(..self.start);
+        self.buffer.drain(..self.start.min(self.buffer.len()));
         self.buffer
     }
 
@@ -142,16 +152,16 @@ impl Framer {
         TooLarge { max: self.max }
     }
 
-    /// A byte order mark at the beginning is a frame; so is an LF between events whose CR ended the frame before.
-    /// `None`: neither is there. `Some(None)`: too few bytes to know.
-    fn special(&mut self) -> Option<Option<Result<Frame, TooLarge>>> {
+    /// What stands at the beginning of a line besides the line: a byte order mark at the very first byte, or the LF
+    /// that belongs to the CR before.
+    fn lead(&mut self) -> Lead {
         let rest = self.buffer.get(self.line..).unwrap_or_default();
         if self.place == Place::Beginning {
             if rest.starts_with(BYTE_ORDER_MARK) {
-                return Some(Some(self.cut(BYTE_ORDER_MARK.len())));
+                return Lead::Frame(BYTE_ORDER_MARK.len());
             }
             if BYTE_ORDER_MARK.starts_with(rest) {
-                return Some(None);
+                return Lead::Unknown;
             }
             self.place = Place::Between;
         }
@@ -160,13 +170,13 @@ impl Framer {
             if rest.starts_with(b"\n") {
                 let end = self.line.saturating_add(1);
                 if self.place == Place::Between {
-                    return Some(Some(self.cut(end)));
+                    return Lead::Frame(end);
                 }
                 self.line = end;
                 self.scanned = self.scanned.max(end);
             }
         }
-        None
+        Lead::Line
     }
 
     /// Takes in the line that ends at `end`, line end not included; returns whether a frame ends with it.
@@ -205,8 +215,10 @@ impl Iterator for Framer {
             return None;
         }
         loop {
-            if let Some(special) = self.special() {
-                return special;
+            match self.lead() {
+                Lead::Unknown => return None,
+                Lead::Frame(end) => return Some(self.cut(end)),
+                Lead::Line => {}
             }
             let unread = self.buffer.get(self.scanned..).unwrap_or_default();
             let Some(found) = line_end(unread) else {

@@ -1,5 +1,7 @@
 //! What the tests of this room share: arbitrary JSON values and arbitrary spellings of them.
 
+use std::fmt::Write;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
@@ -134,7 +136,7 @@ impl Speller<'_> {
         for c in text.chars() {
             if self.pick(4) == 0 || c < ' ' || matches!(c, '"' | '\\') {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    self.out.push_str(&format!("\\u{unit:04x}"));
+                    write!(self.out, "\\u{unit:04x}").unwrap();
                 }
             } else {
                 self.out.push(c);

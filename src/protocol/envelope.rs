@@ -9,7 +9,7 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 
 /// The revision that the body claims: `None` when there is no such member, whatever its type.
 #[must_use]
-pub fn claim<'a>(params: Option<Value<'a>>) -> Option<Value<'a>> {
+pub fn claim(params: Option<Value<'_>>) -> Option<Value<'_>> {
     params?.get("_meta")?.get(PROTOCOL_VERSION)
 }
 

@@ -23,7 +23,7 @@ pub enum Target<'a> {
 
 /// Finds what `method` with these `params` reaches.
 #[must_use]
-pub fn of<'a>(method: Method, params: Option<Value<'a>>) -> Target<'a> {
+pub fn of(method: Method, params: Option<Value<'_>>) -> Target<'_> {
     match method {
         Method::ToolsCall => {
             named(params, "name").map_or(Target::Unnamed("params.name: expected a string"), Target::Tool)

@@ -5,7 +5,7 @@ use super::reason::{Class, DEFAULT_CODE, INVALID_PARAMS, Reason, Rung};
 use super::{Detail, Hidden, Refusal};
 
 /// Most bytes of a whole frame: a caller's id may be as large as a request, everything else is bounded.
-pub const FRAME_CAP: usize = 64 * 1024 * 1024;
+const FRAME_CAP: usize = 64 * 1024 * 1024;
 
 /// The knobs of `denials:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ fn render_protocol(refusal: &Refusal, denials: Denials, to: Addressee<'_>, decis
     };
     let mut rendered = rendered_frame(refusal, status, denials, to, decision);
     if refusal.reason == Reason::MethodNotAllowed {
-        rendered.headers.push(("allow", "POST".into()));
+        rendered.headers.push(("allow", refusal.allow.into()));
     }
     rendered
 }

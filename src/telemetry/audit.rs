@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use crate::message::write;
 use crate::protocol::Method;
@@ -121,7 +121,7 @@ impl Record {
         AuditEvent {
             schema: SCHEMA.to_owned(),
             decision_id: self.id,
-            time: rfc3339(at),
+            time: humantime::format_rfc3339_micros(at).to_string(),
             decision: self.outcome.as_str().to_owned(),
             reason: self.reason.map(Reason::as_str).unwrap_or_default().to_owned(),
             rung: self.rung.map(Rung::as_str).unwrap_or_default().to_owned(),
@@ -233,26 +233,4 @@ fn run(records: &Receiver<(Record, SystemTime)>, mut sink: Box<dyn Write + Send>
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// RFC 3339 in UTC with microseconds.
-fn rfc3339(at: SystemTime) -> String {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
-}
-
-/// Days since 1970-01-01 as a date of the Gregorian calendar, counted in eras of 400 years from March on.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }

@@ -18,6 +18,7 @@ use serde::Deserialize;
 const POLL: Duration = Duration::from_secs(2);
 /// Longer values are not credentials but a wrong file.
 const MAX_BYTES: usize = 16 * 1024;
+const MAX_FILE_BYTES: u64 = 16 * 1024 + 2;
 
 /// Where a secret comes from: exactly one of `file` and `env`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -171,7 +172,8 @@ fn read_file(path: &Path) -> Result<Arc<str>, SecretFault> {
     let unreadable = |error: std::io::Error| SecretFault::Unreadable { path: path.into(), reason: error.to_string() };
     let about = std::fs::metadata(path).map_err(unreadable)?;
     let origin = || path.display().to_string();
-    if about.len() > MAX_BYTES as u64 + 1 {
+    // Room for the newline; a file that grows meanwhile is caught below.
+    if about.len() > MAX_FILE_BYTES {
         return Err(SecretFault::Unusable { origin: origin(), problem: "is too long" });
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;

@@ -76,7 +76,7 @@ pub(crate) fn digest(definition: &Value) -> String {
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Number(number) => {
-            out.push_str(&canonical_integer(number.as_i64().expect("the fixture holds integers only")))
+            out.push_str(&canonical_integer(number.as_i64().expect("the fixture holds integers only")));
         }
         Value::Array(items) => join(out, ['[', ']'], items, canonical),
         Value::Object(members) => {

@@ -133,11 +133,13 @@ impl Answer {
     }
 }
 
-/// One HTTP/1.1 connection, kept alive and never re-opened: a server that closes it makes the next request fail.
+/// One HTTP/1.1 connection, kept alive. Opened anew only after an answer that said it closes it (Envoy's answers at
+/// status 400 do); a server that closes it in any other way makes the next request fail.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     port: u16,
     driver: JoinHandle<()>,
+    closing: bool,
 }
 
 impl Connection {
@@ -153,12 +155,15 @@ impl Connection {
             .with_context(|| format!("could not speak HTTP/1.1 on 127.0.0.1:{port}"))?;
         // Whatever ends the connection shows itself as the error of the request that needed it.
         let driver = tokio::spawn(async move { drop(connection.await) });
-        Ok(Self { sender, port, driver })
+        Ok(Self { sender, port, driver, closing: false })
     }
 
     /// Send a request and read its whole answer.
     pub(super) async fn send(&mut self, request: &Request) -> anyhow::Result<Answer> {
         let port = self.port;
+        if self.closing {
+            *self = Self::open(port).await?;
+        }
         let exchange = async {
             self.sender.ready().await?;
             let response = self.sender.send_request(assemble(request, port)?).await?;
@@ -167,11 +172,13 @@ impl Connection {
             let body = String::from_utf8_lossy(&body).into_owned();
             anyhow::Ok(Answer { status: head.status, headers: head.headers, body })
         };
-        tokio::time::timeout(PATIENCE, exchange)
+        let answer = tokio::time::timeout(PATIENCE, exchange)
             .await
             .with_context(|| format!("expected an answer within {} s", PATIENCE.as_secs()))
             .and_then(|answer| answer.context("expected the connection to carry one more request and its answer"))
-            .with_context(|| format!("{} {} on 127.0.0.1:{port} failed", request.method, request.path))
+            .with_context(|| format!("{} {} on 127.0.0.1:{port} failed", request.method, request.path))?;
+        self.closing = answer.header("connection").eq_ignore_ascii_case("close");
+        Ok(answer)
     }
 }
 

@@ -16,7 +16,7 @@ use super::process::Process;
 use super::watch::Watch;
 
 /// The files of the demo below the repository's root, copied to the stage as they are.
-const FILES: [&str; 4] = ["policy.yaml", "upstream-token", "records/cases.yaml", "records/cases.json"];
+const FILES: [&str; 3] = ["policy.yaml", "upstream-token", "records/cases.json"];
 const EXAMPLE: &str = "examples/demo";
 const EDGE: &str = "deploy/envoy/edge.yaml";
 /// The socket that both shipped configurations name.
@@ -27,7 +27,6 @@ const SHIPPED_SOCKET: &str = "/run/portcullis/ext_proc.sock";
 pub(super) struct Ports {
     pub(super) envoy: u16,
     pub(super) envoy_admin: u16,
-    pub(super) admin: u16,
     pub(super) upstream: u16,
     pub(super) identity_provider: u16,
 }
@@ -46,14 +45,9 @@ impl Stage {
     pub(super) fn new() -> anyhow::Result<Self> {
         let folder = Folder::new()?;
         // All are held until the last is chosen, so that they differ.
-        let [envoy, envoy_admin, admin, upstream, idp] = [free()?, free()?, free()?, free()?, free()?];
-        let ports = Ports {
-            envoy: envoy.1,
-            envoy_admin: envoy_admin.1,
-            admin: admin.1,
-            upstream: upstream.1,
-            identity_provider: idp.1,
-        };
+        let [envoy, envoy_admin, upstream, idp] = [free()?, free()?, free()?, free()?];
+        let ports =
+            Ports { envoy: envoy.1, envoy_admin: envoy_admin.1, upstream: upstream.1, identity_provider: idp.1 };
         let watch = Watch::new(ports.upstream, folder.path.join("upstream.log"));
         Ok(Self { folder, ports, reserved: Some(idp.0), watch, processes: Vec::new() })
     }
@@ -179,20 +173,24 @@ impl Stage {
             "portcullis.yaml",
             &[
                 (SHIPPED_SOCKET, socket.clone()),
-                ("127.0.0.1:9003", loopback(ports.admin)),
-                ("127.0.0.1:20001", loopback(ports.envoy)),
+                ("127.0.0.1:8080", loopback(ports.envoy)),
                 ("127.0.0.1:9100", loopback(ports.identity_provider)),
-                ("127.0.0.1:9000", loopback(ports.upstream)),
+                ("127.0.0.1:8000", loopback(ports.upstream)),
             ],
+        )?;
+        self.write_substituted(
+            &shipped(EXAMPLE, "records/cases.yaml")?,
+            "records/cases.yaml",
+            &[("127.0.0.1:8000", loopback(ports.upstream))],
         )?;
         self.write_substituted(
             &shipped("", EDGE)?,
             "envoy.yaml",
             &[
                 (SHIPPED_SOCKET, socket),
-                ("port_value: 20001", format!("port_value: {}", ports.envoy)),
+                ("port_value: 8080", format!("port_value: {}", ports.envoy)),
                 ("port_value: 9901", format!("port_value: {}", ports.envoy_admin)),
-                ("port_value: 9000", format!("port_value: {}", ports.upstream)),
+                ("port_value: 8000", format!("port_value: {}", ports.upstream)),
             ],
         )
     }

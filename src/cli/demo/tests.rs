@@ -211,11 +211,11 @@ fn the_story_is_printed_compact_and_without_secrets_or_colours() {
 #[test]
 fn the_printed_commands_carry_every_header() {
     for request in story::to_try() {
-        let command = request.as_curl(20001);
+        let command = request.as_curl(8080);
         for (name, value) in &request.headers {
             assert!(command.contains(&format!("-H \"{name}: {value}\"")), "{command}");
         }
-        assert!(command.starts_with("curl -sS http://127.0.0.1:20001/mcp"), "{command}");
+        assert!(command.starts_with("curl -sS http://127.0.0.1:8080/mcp"), "{command}");
         assert!(!request.body.contains('\''), "single quotes would end the shell word: {command}");
     }
 }

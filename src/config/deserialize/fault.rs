@@ -60,10 +60,10 @@ impl Fault {
 
     /// Notes the struct that a key is missing in, when `id` is the node that lacks it.
     pub(crate) fn of(mut self, name: &'static str, id: usize) -> Self {
-        if let (Kind::Missing { of, .. }, Some(Site { id: site, .. })) = (&mut self.kind, self.site) {
-            if site == id {
-                of.get_or_insert(name);
-            }
+        if let Kind::Missing { of, .. } = &mut self.kind
+            && self.site.is_some_and(|site| site.id == id)
+        {
+            of.get_or_insert(name);
         }
         self
     }
@@ -162,24 +162,8 @@ fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let allowed = if written.chars().count() > 3 { 2 } else { 1 };
     known
         .iter()
-        .map(|name| (distance(written, name), *name))
+        .map(|name| (strsim::levenshtein(written, name), *name))
         .filter(|(slips, _)| *slips <= allowed)
         .min()
         .map(|(_, n)| n)
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

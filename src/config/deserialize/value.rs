@@ -67,7 +67,7 @@ fn exact(written: &str, value: f64) -> bool {
 
 impl<'a> Reader<'a> {
     /// The text of a scalar that is not null, where a string was asked for.
-    fn string<V: Visitor<'a>>(&self, visitor: &V) -> Result<&'a str, Fault> {
+    fn string<V: Visitor<'a>>(self, visitor: &V) -> Result<&'a str, Fault> {
         match &self.node.content {
             Content::Scalar { text, plain: true } if matches!(plain(text), Plain::Null) => {
                 Err(Fault::invalid_type(Unexpected::Unit, visitor))
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn is_null(&self) -> bool {
+    fn is_null(self) -> bool {
         matches!(&self.node.content, Content::Scalar { text, plain: true } if matches!(plain(text), Plain::Null))
     }
 }

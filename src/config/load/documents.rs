@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::report::Report;
 use crate::config::deserialize;
-use crate::config::model::unavailable;
 use crate::config::tree::{Node, Place};
 use crate::policy::{Policy, PolicySource};
 use crate::record::{Definitions, RecordSource};
@@ -32,8 +31,13 @@ pub(super) struct RecordDocument {
     pub(super) root: Node,
     pub(super) source: RecordSource,
     pub(super) definitions: DefinitionsDocument,
+}
+
+impl RecordDocument {
     /// Whether no entry had to be left out: what is missing is then really missing.
-    pub(super) clean: bool,
+    pub(super) fn is_whole(&self) -> bool {
+        !self.root.damaged
+    }
 }
 
 /// The record's JSON file.
@@ -73,20 +77,26 @@ impl Documents {
 fn policy(path: &Path, report: &mut Report) -> Option<PolicyDocument> {
     let mut root = tree(path, report)?;
     let (source, faults) = deserialize::load::<PolicySource>(&mut root, |_, _| None);
-    // Without a role that could not be read, every rule and price that needs it would look wrong.
-    let roles = !faults.iter().any(|fault| fault.path.starts_with("roles") || fault.path.starts_with("permissions"));
     report.placed(path, faults);
-    let policy = compile_policy(&source.filter(|_| roles)?, path, &root, report)?;
+    let policy = compile_policy(&source?, path, &root, report)?;
     Some(PolicyDocument { root, policy: Arc::new(policy) })
 }
 
-/// Compiles a policy whose document is `root`, in whichever file that stands.
+/// Compiles a policy whose document is `root`, in whichever file that stands. Without a role that could not be read every
+/// rule and price that needs it would look wrong, so then there is none.
 pub(super) fn compile_policy(source: &PolicySource, path: &Path, root: &Node, report: &mut Report) -> Option<Policy> {
+    if ["roles", "permissions"].iter().any(|key| root.get(key).is_some_and(|node| node.damaged)) {
+        return None;
+    }
     match Policy::compile(source) {
         Ok(policy) => Some(policy),
         Err(faults) => {
             for fault in faults {
-                report.fault(path, root.locate(&fault.path), &fault.message);
+                let node = root.locate(&fault.path);
+                // A rule of which a part could not be read says nothing wrong by lacking it.
+                if !node.damaged {
+                    report.fault(path, node, &fault.message);
+                }
             }
             None
         }
@@ -98,11 +108,9 @@ fn record(path: &Path, report: &mut Report) -> Option<RecordDocument> {
     // The definitions are read even where the rest is faulty.
     let named = root.get("definitions").and_then(Node::text).filter(|file| !file.is_empty());
     let definitions = named.and_then(|file| definitions(&path.parent().unwrap_or(Path::new("")).join(file), report));
-    let (source, faults) =
-        deserialize::load::<RecordSource>(&mut root, |path, text| unavailable(&format!("record.{path}"), text));
-    let clean = faults.is_empty();
+    let (source, faults) = deserialize::load::<RecordSource>(&mut root, |_, _| None);
     report.placed(path, faults);
-    Some(RecordDocument { root, source: source?, definitions: definitions?, clean })
+    Some(RecordDocument { root, source: source?, definitions: definitions? })
 }
 
 fn definitions(path: &Path, report: &mut Report) -> Option<DefinitionsDocument> {

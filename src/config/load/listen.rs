@@ -19,7 +19,11 @@ pub(super) fn compile(
     context: &Context<'_>,
     report: &mut Report,
 ) -> Option<(Address, Option<Tls>)> {
-    let tcp = match &configuration.listen.ext_proc {
+    let Some(listen) = &configuration.listen else {
+        report.missing(context.path, context.root, "listen");
+        return None;
+    };
+    let tcp = match &listen.ext_proc {
         ExtProcListener::Unix(path) => return Some((Address::Unix(path.clone()), None)),
         ExtProcListener::Tcp(tcp) => tcp,
     };
@@ -80,9 +84,9 @@ fn pem(
     report: &mut Report,
 ) -> Option<Vec<u8>> {
     let path = context.base.join(file);
-    let content = bytes(&path, report)?;
-    if holds(&content) {
-        return Some(content);
+    let pem = bytes(&path, report)?;
+    if holds(&pem) {
+        return Some(pem);
     }
     let at: [Segment; 4] = ["listen".into(), "ext_proc".into(), "tls".into(), key.into()];
     let message = format!("expected {what} in {}, found none; name another file", path.display());

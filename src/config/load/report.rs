@@ -25,6 +25,13 @@ impl Report {
         self.faults.insert(located(file, node, message));
     }
 
+    /// A required key that a mapping lacks, unless it was there and faulty, which was told.
+    pub(super) fn missing(&mut self, file: &Path, node: &Node, key: &str) {
+        if !node.dropped(|dropped| dropped == key) {
+            self.fault(file, node, &format!("expected the key `{key}`, which is missing here; add it"));
+        }
+    }
+
     /// A fault at a place.
     pub(super) fn fault_at(&mut self, file: &Path, place: Place, message: String) {
         self.faults.insert(Located { file: file.to_owned(), line: place.line, column: place.column, message });

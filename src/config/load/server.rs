@@ -40,9 +40,14 @@ impl<'a> Check<'a> {
         report.fault(self.context.path, self.at(path), message);
     }
 
-    /// A required key that this kind of server lacks.
+    /// A required key that is not there.
     fn missing(&self, path: &[Segment], key: &str, report: &mut Report) {
-        self.fault(path, &format!("expected the key `{key}`, which is missing here; add it"), report);
+        report.missing(self.context.path, self.at(path), key);
+    }
+
+    /// Whether all that stands under a key of the entry could be read: what is missing there is then really missing.
+    fn is_whole(&self, key: &str) -> bool {
+        !self.at(&[key.into()]).damaged
     }
 }
 
@@ -74,8 +79,8 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         name: Arc::from(server.name.as_str()),
         index,
         kind: convert::kind(server.kind),
-        matcher: convert::matcher(&server.matcher)?,
-        resource: convert::resource(&server.resource)?,
+        matcher: convert::matcher(server.matcher.as_ref()?)?,
+        resource: convert::resource(server.resource.as_deref()?)?,
         allowed_origins: server.allowed_origins.iter().map(|origin| normal(origin)).collect(),
         protocol: server.protocol.iter().map(|version| version.as_str().to_owned()).collect(),
         authenticator: authenticator?,
@@ -105,7 +110,8 @@ impl Check<'_> {
     }
 
     fn matcher(&self, report: &mut Report) {
-        for (key, message) in self.server.matcher.faults() {
+        let Some(matcher) = &self.server.matcher else { return self.missing(&[], "match", report) };
+        for (key, message) in matcher.faults().into_iter().filter(|_| self.is_whole("match")) {
             self.fault(&["match".into(), key.into()], &message, report);
         }
     }
@@ -125,7 +131,7 @@ impl Check<'_> {
     }
 
     fn protocol(&self, report: &mut Report) {
-        if self.server.protocol.is_empty() {
+        if self.server.protocol.is_empty() && self.is_whole("protocol") {
             let only = ProtocolVersion::V2026_07_28.as_str();
             let message =
                 format!("expected at least one revision, found none; write [\"{only}\"] or leave the key out");
@@ -136,7 +142,8 @@ impl Check<'_> {
     fn upstream(&self, report: &mut Report) {
         let path = ["upstream".into(), "url".into()];
         match (&self.server.upstream.url, self.server.kind) {
-            (None, Kind::Mcp) => self.missing(&["upstream".into()], "upstream.url", report),
+            (None, Kind::Mcp) if self.at(&[]).get("upstream").is_none() => self.missing(&[], "upstream", report),
+            (None, Kind::Mcp) => self.missing(&["upstream".into()], "url", report),
             (None, Kind::Http) => {}
             (Some(_), Kind::Http) => {
                 self.fault(&path, "expected `upstream.url` on servers of `kind: mcp` only; remove it", report);
@@ -183,10 +190,15 @@ impl Check<'_> {
 
     /// A client that read one issuer here and meets tokens of another is lost.
     fn authorization_server(&self, report: &mut Report) {
-        let Some(document) = &self.server.authorization_server else { return };
+        let (Some(document), Some(identity)) = (&self.server.authorization_server, &self.server.identity) else {
+            return;
+        };
+        if !self.is_whole("identity") {
+            return;
+        }
         let own = document.0.get("issuer").and_then(serde_json::Value::as_str);
         let path = ["authorization_server".into(), "issuer".into()];
-        match (own, self.server.identity.issuer()) {
+        match (own, identity.issuer()) {
             (Some(own), Some(issuer)) if own != issuer => {
                 let message =
                     format!("expected the issuer of the identity's tokens, `{issuer}`, found `{own}`; make them equal");

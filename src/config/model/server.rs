@@ -27,10 +27,12 @@ pub struct Server {
     pub kind: Kind,
     /// Which of Envoy's requests belong to it.
     #[serde(rename = "match")]
-    pub matcher: Match,
+    #[schemars(required)]
+    pub matcher: Option<Match>,
     /// Its public URL: what clients dial, the audience of their tokens, the RFC 9728 resource. An absolute https URL
     /// (http on loopback) without query and fragment.
-    pub resource: String,
+    #[schemars(required)]
+    pub resource: Option<String>,
     /// Web origins whose pages may call it, besides the resource's own, as `https://app.acme.com`. Default none. Envoy's
     /// cors filter answers preflights.
     #[serde(default)]
@@ -42,7 +44,8 @@ pub struct Server {
     #[serde(default)]
     pub mode: Mode,
     /// Where the identity of its callers comes from.
-    pub identity: IdentitySource,
+    #[schemars(required)]
+    pub identity: Option<IdentitySource>,
     /// Metadata of the authorization server (RFC 8414), served beside the resource for clients that look there. Any of
     /// RFC 8414's members; `issuer` is required.
     pub authorization_server: Option<AuthorizationServer>,
@@ -223,13 +226,16 @@ impl TryFrom<u16> for Depth {
 pub struct Timeouts {
     /// For a request's body to be there whole once its headers are. Default 10s.
     pub body: Period,
+    /// For the server to begin its answer once the call was forwarded. Tools that take longer than this without a sign
+    /// of life need a larger value, or an answer that begins at once (a stream of events). Default 5m.
+    pub wait: Period,
     /// For an answer that is held back until it was judged to be there whole. Default 60s.
     pub answer: Period,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { body: Period::seconds(10), answer: Period::seconds(60) }
+        Self { body: Period::seconds(10), wait: Period::seconds(300), answer: Period::seconds(60) }
     }
 }
 

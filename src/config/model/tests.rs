@@ -40,7 +40,7 @@ fn fault(more: &str) -> String {
 fn everything_else_has_a_default() {
     let configuration = read("").expect("loads");
     assert_eq!(configuration.unmatched, Unmatched::Deny);
-    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 1024));
+    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 16_384));
     assert_eq!(configuration.telemetry.audit.stdout, AuditStdout::Json);
     let server = &configuration.servers[0];
     assert_eq!((server.kind, server.mode, server.screen), (Kind::Mcp, Mode::Enforce, Screen::On));
@@ -50,7 +50,7 @@ fn everything_else_has_a_default() {
     assert_eq!(limits.depth.get(), 64);
     assert_eq!(
         (server.timeouts.body.get(), server.timeouts.answer.get()),
-        (Duration::from_secs(10), Duration::from_secs(60))
+        (Duration::from_secs(10), Duration::from_mins(1))
     );
     let denials = &server.denials;
     assert_eq!(
@@ -108,8 +108,9 @@ fn a_policy_may_stand_inline() {
 
 #[test]
 fn the_listener_is_a_socket_or_an_address() {
-    let listener =
-        |text: &str| raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.ext_proc);
+    let listener = |text: &str| {
+        raw(&format!("listen:\n  ext_proc: {text}\nservers: []\n")).map(|read| read.listen.expect("there").ext_proc)
+    };
     assert!(
         matches!(listener("unix:/run/a.sock"), Ok(ExtProcListener::Unix(path)) if path == Path::new("/run/a.sock"))
     );
@@ -190,7 +191,7 @@ fn a_matcher_is_exactly_one_form() {
         let text = format!(
             "{LISTEN}servers:\n- name: a\n  match: {text}\n  resource: r\n  identity: {{static: {{subject: a}}}}\n"
         );
-        raw(&text).expect("loads").servers[0].matcher.faults()
+        raw(&text).expect("loads").servers[0].matcher.as_ref().expect("there").faults()
     };
     assert!(faults("{route: [a, b]}").is_empty());
     assert!(faults("{authority: 'mcp.acme.com:8443', path: /mcp}").is_empty());

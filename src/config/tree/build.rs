@@ -29,7 +29,7 @@ fn place(marker: &Marker) -> Place {
 }
 
 fn scalar(place: Place, text: String, plain: bool) -> Node {
-    Node { id: 0, place, path: String::new(), content: Content::Scalar { text, plain } }
+    Node { id: 0, place, path: String::new(), damaged: false, content: Content::Scalar { text, plain } }
 }
 
 /// A container that is still open.
@@ -75,7 +75,7 @@ impl Builder {
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(Open { place, anchor, content, .. }) = self.open.pop() else { return Ok(()) };
-                self.value(Node { id: 0, place, path: String::new(), content }, anchor)
+                self.value(Node { id: 0, place, path: String::new(), damaged: false, content }, anchor)
             }
             Event::Alias(anchor) => self.alias(at, anchor),
             _ => Ok(()),

@@ -11,13 +11,13 @@ use crate::{
     message::json::{Document, Limits},
 };
 
-fn source(extra: Value) -> JwtSource {
+fn source(extra: &Value) -> JwtSource {
     let mut block = json!({"issuer": ISSUER});
     block.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     serde_json::from_value(block).unwrap()
 }
 
-fn rules_with(extra: Value) -> ClaimRules {
+fn rules_with(extra: &Value) -> ClaimRules {
     ClaimRules::new(ISSUER, false, RESOURCE, source(extra).claims())
 }
 
@@ -35,7 +35,7 @@ fn refused(rules: &ClaimRules, claims: &Value) -> bool {
 
 #[test]
 fn good_claims_pass_and_say_who_it_is() {
-    let checked = check(&rules_with(json!({})), &good_claims()).unwrap();
+    let checked = check(&rules_with(&json!({})), &good_claims()).unwrap();
     assert_eq!(checked.expires_at, NOW + 3600 + 30);
     assert_eq!(&*checked.claims.issuer, ISSUER);
     assert_eq!(&*checked.claims.subject, "user-1");
@@ -48,7 +48,7 @@ fn good_claims_pass_and_say_who_it_is() {
 fn a_claim_of_the_wrong_type_is_a_refusal_never_absent() {
     let wrong_strings = [json!(7), json!(true), json!({}), json!(["a"]), Value::String(String::new())];
     // Rules that need as little as possible: an absent claim would pass.
-    let rules = rules_with(json!({"require_email": false, "require_email_verified": false}));
+    let rules = rules_with(&json!({"require_email": false, "require_email_verified": false}));
     for name in ["hd", "client_id", "azp", "email"] {
         for value in &wrong_strings[..4] {
             assert!(refused(&rules, &with(good_claims(), name, value.clone())), "{name}: {value}");
@@ -84,14 +84,14 @@ fn a_claim_of_the_wrong_type_is_a_refusal_never_absent() {
 #[test]
 fn issuer_is_compared_byte_for_byte() {
     for issuer in ["https://auth.test/", "https://AUTH.test", "https://auth.tes", "", " https://auth.test"] {
-        assert!(refused(&rules_with(json!({})), &with(good_claims(), "iss", json!(issuer))), "{issuer}");
+        assert!(refused(&rules_with(&json!({})), &with(good_claims(), "iss", json!(issuer))), "{issuer}");
     }
-    assert!(refused(&rules_with(json!({})), &with(good_claims(), "iss", Value::Null)));
+    assert!(refused(&rules_with(&json!({})), &with(good_claims(), "iss", Value::Null)));
 }
 
 #[test]
 fn audience_is_the_resource_or_one_of_the_configured() {
-    let rules = rules_with(json!({"audiences": ["00000003-0000-0000-c000-000000000000"]}));
+    let rules = rules_with(&json!({"audiences": ["00000003-0000-0000-c000-000000000000"]}));
     for good in
         [json!(RESOURCE), json!([RESOURCE]), json!(["other", RESOURCE]), json!("00000003-0000-0000-c000-000000000000")]
     {
@@ -114,7 +114,7 @@ fn audience_is_the_resource_or_one_of_the_configured() {
 #[test]
 fn an_origin_is_an_audience_with_and_without_its_slash() {
     for resource in ["https://mcp.test", "https://mcp.test/"] {
-        let rules = ClaimRules::new(ISSUER, false, resource, source(json!({})).claims());
+        let rules = ClaimRules::new(ISSUER, false, resource, source(&json!({})).claims());
         for audience in ["https://mcp.test", "https://mcp.test/"] {
             assert!(check(&rules, &with(good_claims(), "aud", json!(audience))).is_ok(), "{resource} {audience}");
         }
@@ -125,20 +125,20 @@ fn an_origin_is_an_audience_with_and_without_its_slash() {
 #[test]
 fn expiry_and_subject_are_required() {
     for name in ["exp", "sub"] {
-        assert!(refused(&rules_with(json!({})), &with(good_claims(), name, Value::Null)), "{name}");
+        assert!(refused(&rules_with(&json!({})), &with(good_claims(), name, Value::Null)), "{name}");
     }
 }
 
 #[test]
 fn the_times_have_their_leeway_and_no_more() {
-    let rules = rules_with(json!({}));
+    let rules = rules_with(&json!({}));
     let at = |name, seconds: u64| check(&rules, &with(good_claims(), name, json!(seconds)));
     assert!(at("exp", NOW - 29).is_ok());
     assert!(matches!(at("exp", NOW - 30), Err(IdentityFault::Expired { .. })));
     assert!(at("nbf", NOW + 30).is_ok());
     assert!(matches!(at("nbf", NOW + 31), Err(IdentityFault::Invalid { .. })));
     assert!(at("iat", NOW + 86_400).is_ok());
-    let strict = rules_with(json!({"leeway": "0s"}));
+    let strict = rules_with(&json!({"leeway": "0s"}));
     assert!(check(&strict, &with(good_claims(), "exp", json!(NOW + 1))).is_ok());
     assert!(matches!(check(&strict, &with(good_claims(), "exp", json!(NOW))), Err(IdentityFault::Expired { .. })));
 }
@@ -146,15 +146,15 @@ fn the_times_have_their_leeway_and_no_more() {
 #[test]
 fn an_expired_token_that_is_also_wrong_is_invalid() {
     let claims = with(good_claims(), "exp", json!(NOW - 100));
-    assert!(refused(&rules_with(json!({})), &with(claims, "aud", json!("other"))));
+    assert!(refused(&rules_with(&json!({})), &with(claims, "aud", json!("other"))));
 }
 
 #[test]
 fn email_rules() {
     let (default, unverified, none) = (
-        rules_with(json!({})),
-        rules_with(json!({"require_email_verified": false})),
-        rules_with(json!({"require_email": false})),
+        rules_with(&json!({})),
+        rules_with(&json!({"require_email_verified": false})),
+        rules_with(&json!({"require_email": false})),
     );
     let without = with(with(good_claims(), "email", Value::Null), "email_verified", Value::Null);
     assert!(refused(&default, &without));
@@ -171,7 +171,7 @@ fn email_rules() {
 
 #[test]
 fn the_names_of_the_email_claims_are_configurable() {
-    let rules = rules_with(json!({"email_claim": "https://acme.com/mail", "email_verified_claim": "mail_ok"}));
+    let rules = rules_with(&json!({"email_claim": "https://acme.com/mail", "email_verified_claim": "mail_ok"}));
     let claims = with(with(good_claims(), "https://acme.com/mail", json!("bob@acme.com")), "mail_ok", json!(true));
     assert_eq!(&*check(&rules, &claims).unwrap().claims.email.unwrap().address, "bob@acme.com");
     assert!(refused(&rules, &good_claims()));
@@ -179,7 +179,7 @@ fn the_names_of_the_email_claims_are_configurable() {
 
 #[test]
 fn the_allowed_domain_is_the_hosted_domain() {
-    let rules = rules_with(json!({"allowed_domain": "acme.com"}));
+    let rules = rules_with(&json!({"allowed_domain": "acme.com"}));
     assert!(check(&rules, &with(good_claims(), "hd", json!("ACME.com"))).is_ok());
     for value in [Value::Null, json!("evil.com"), json!(""), json!("acme.com.evil.com")] {
         assert!(refused(&rules, &with(good_claims(), "hd", value.clone())), "{value}");
@@ -188,7 +188,7 @@ fn the_allowed_domain_is_the_hosted_domain() {
 
 #[test]
 fn client_is_client_id_else_azp() {
-    let rules = rules_with(json!({}));
+    let rules = rules_with(&json!({}));
     let client = |claims: &Value| check(&rules, claims).unwrap().claims.client_id.map(|id| id.to_string());
     let azp = with(good_claims(), "azp", json!("azp-1"));
     assert_eq!(client(&azp).as_deref(), Some("client-7"));
@@ -209,7 +209,7 @@ fn scopes_come_from_both_claims_in_both_shapes() {
 #[test]
 fn a_leeway_is_a_short_time() {
     for (text, seconds) in [("0s", 0), ("45s", 45), ("5m", 300)] {
-        assert_eq!(source(json!({"leeway": text})).leeway.0, seconds);
+        assert_eq!(source(&json!({"leeway": text})).leeway.0, seconds);
     }
     for bad in [json!("6m"), json!("301s"), json!("1h"), json!(30), json!("-1s"), json!("s"), json!("")] {
         assert!(serde_json::from_value::<JwtSource>(json!({"issuer": ISSUER, "leeway": bad})).is_err(), "{bad}");

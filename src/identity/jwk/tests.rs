@@ -15,7 +15,7 @@ fn read(document: &Value) -> Result<(KeySet, Vec<String>), String> {
     KeySet::read(document.to_string().as_bytes(), &all())
 }
 
-fn one(jwk: Value) -> Result<KeySet, String> {
+fn one(jwk: &Value) -> Result<KeySet, String> {
     read(&json!({"keys": [jwk]})).map(|(set, _)| set)
 }
 
@@ -33,18 +33,18 @@ fn only_asymmetric_signatures_have_a_name() {
         assert!(algorithm::named(name).is_none(), "{name}");
     }
     for algorithm in all() {
-        assert_eq!(algorithm::named(algorithm::name(&algorithm)), Some(algorithm));
+        assert_eq!(algorithm::named(algorithm::name(algorithm)), Some(algorithm));
     }
 }
 
 #[test]
 fn a_key_serves_the_algorithms_of_its_type_and_curve_only() {
-    let set = one(Signer::ec("a").jwk).unwrap();
+    let set = one(&Signer::ec("a").jwk).unwrap();
     assert_eq!(found(&set, Some("a"), Algorithm::ES256), "found");
     for other in [Algorithm::ES384, Algorithm::RS256, Algorithm::EdDSA] {
         assert_eq!(found(&set, Some("a"), other), "unfit");
     }
-    let set = one(with(Signer::rsa("r", Algorithm::RS256).jwk, "alg", json!("PS256"))).unwrap();
+    let set = one(&with(Signer::rsa("r", Algorithm::RS256).jwk, "alg", json!("PS256"))).unwrap();
     assert_eq!(found(&set, Some("r"), Algorithm::PS256), "found");
     assert_eq!(found(&set, Some("r"), Algorithm::RS256), "unfit");
 }
@@ -89,7 +89,7 @@ fn unusable_keys_are_left_out() {
         json!(null),
     ];
     for jwk in cases {
-        assert!(one(jwk.clone()).is_err(), "{jwk}");
+        assert!(one(&jwk).is_err(), "{jwk}");
         let (set, left_out) = read(&json!({"keys": [jwk, Signer::ed("good").jwk]})).unwrap();
         assert_eq!(left_out.len(), 1);
         assert_eq!(found(&set, Some("good"), Algorithm::EdDSA), "found");
@@ -100,9 +100,9 @@ fn unusable_keys_are_left_out() {
 fn a_key_that_says_what_it_is_for_is_taken() {
     let jwk =
         with(with(with(Signer::ec("a").jwk, "use", json!("sig")), "key_ops", json!(["verify"])), "alg", json!("ES256"));
-    assert_eq!(found(&one(jwk).unwrap(), Some("a"), Algorithm::ES256), "found");
+    assert_eq!(found(&one(&jwk).unwrap(), Some("a"), Algorithm::ES256), "found");
     assert_eq!(
-        found(&one(with(Signer::ed("e").jwk, "alg", json!("Ed25519"))).unwrap(), Some("e"), Algorithm::EdDSA),
+        found(&one(&with(Signer::ed("e").jwk, "alg", json!("Ed25519"))).unwrap(), Some("e"), Algorithm::EdDSA),
         "found"
     );
 }
@@ -132,7 +132,7 @@ fn without_a_kid_only_a_single_fitting_key_serves() {
 
 #[test]
 fn a_key_without_an_id_serves_no_token_that_names_one() {
-    let set = one(with(Signer::ec("a").jwk, "kid", Value::Null)).unwrap();
+    let set = one(&with(Signer::ec("a").jwk, "kid", Value::Null)).unwrap();
     assert_eq!(found(&set, Some("a"), Algorithm::ES256), "unknown");
     assert_eq!(found(&set, None, Algorithm::ES256), "found");
 }

@@ -81,10 +81,11 @@ fn unsigned_and_symmetric_tokens_refuse() {
     }
     // The classic confusion: an HMAC keyed with the public key.
     let modulus = signer.jwk["n"].as_str().unwrap();
-    let signed = format!("{}.{}", b64(json!({"alg": "HS256", "kid": "a"}).to_string()), b64(good_claims().to_string()));
+    let message =
+        format!("{}.{}", b64(json!({"alg": "HS256", "kid": "a"}).to_string()), b64(good_claims().to_string()));
     let key = jsonwebtoken::EncodingKey::from_secret(modulus.as_bytes());
-    let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &key.unwrap(), Algorithm::HS256).unwrap();
-    assert!(invalid(&format!("{signed}.{signature}"), &set));
+    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &key.unwrap(), Algorithm::HS256).unwrap();
+    assert!(invalid(&format!("{message}.{signature}"), &set));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{Metadata, MetadataSource};
 
-fn source<'a>(resource: &'a str) -> MetadataSource<'a> {
+fn source(resource: &str) -> MetadataSource<'_> {
     MetadataSource {
         resource,
         authorization_servers: &["https://auth.acme.com"],

@@ -2,21 +2,23 @@
 
 /// How many bytes at the front of `bytes` stand for themselves in a JSON string: no quote, backslash or control
 /// character.
+#[inline]
 pub(in crate::message) fn plain_prefix(bytes: &[u8]) -> usize {
-    let mut offset = 0;
-    let (words, tail) = bytes.as_chunks::<8>();
-    for word in words {
+    let mut rest = bytes;
+    while let Some((word, behind)) = rest.split_first_chunk::<8>() {
         let special = special_bytes(*word);
         if special != 0 {
-            return offset + (special.trailing_zeros() / 8) as usize;
+            return bytes.len() - rest.len() + (special.trailing_zeros() / 8) as usize;
         }
-        offset += 8;
+        rest = behind;
     }
-    offset + tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F)).unwrap_or(tail.len())
+    let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F)).unwrap_or(rest.len());
+    bytes.len() - rest.len() + plain
 }
 
 /// The high bit of each byte of `word` that is a quote, a backslash or a control character. The lowest one set is
 /// exact; higher ones may be false alarms of the borrow, which is why only the lowest is used.
+#[inline]
 fn special_bytes(word: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Document, Kind, Node};
+use super::{Document, Kind, Node, Tape};
 
 /// One value of a [`Document`]. Cheap to copy; borrows the document.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ impl<'a> Value<'a> {
     }
 
     fn node(&self) -> Option<&'a Node> {
-        self.document.nodes.get(self.at as usize)
+        self.document.tape.nodes.get(self.at as usize)
     }
 
     /// What it is.
@@ -48,7 +48,7 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn as_str(&self) -> Option<&'a str> {
         let node = self.node().filter(|node| node.kind == Kind::String)?;
-        Some(self.document.string(node))
+        Some(self.document.tape.string(&self.document.text, node))
     }
 
     /// The value of `true` and `false`; `None` for everything else.
@@ -90,6 +90,12 @@ impl<'a> Value<'a> {
         self.entries().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
 
+    /// The value that `keys` lead to, one object inside the other; the value itself for no keys.
+    #[must_use]
+    pub fn path(&self, keys: &[&str]) -> Option<Value<'a>> {
+        keys.iter().try_fold(*self, |value, key| value.get(key))
+    }
+
     /// The members of an object as (key, value) in written order; empty for everything else.
     #[must_use]
     pub fn entries(&self) -> Entries<'a> {
@@ -118,17 +124,39 @@ impl std::fmt::Debug for Value<'_> {
     }
 }
 
-impl Document {
-    /// The decoded text of a string node.
-    pub(super) fn string(&self, node: &Node) -> &str {
-        let Some(index) = (node.extra as usize).checked_sub(1) else {
-            let inside = (node.start as usize).saturating_add(1)..(node.end as usize).saturating_sub(1);
-            return self.text.get(inside).unwrap_or_default();
-        };
-        let start =
-            index.checked_sub(1).and_then(|before| self.unescaped_ends.get(before)).map_or(0, |end| *end as usize);
-        let end = self.unescaped_ends.get(index).map_or(0, |end| *end as usize);
-        self.unescaped.get(start..end).unwrap_or_default()
+impl Tape {
+    /// The decoded text of a string node of `text`.
+    pub(super) fn string<'a>(&'a self, text: &'a str, node: &Node) -> &'a str {
+        match self.unescaped_string(node) {
+            Some(unescaped) => unescaped,
+            None => text.get(node.inside()).unwrap_or_default(),
+        }
+    }
+
+    /// The bytes of [`Tape::string`], without the cost of looking for character boundaries.
+    #[inline]
+    pub(super) fn string_bytes<'a>(&'a self, text: &'a str, node: &Node) -> &'a [u8] {
+        match self.unescaped_string(node) {
+            Some(unescaped) => unescaped.as_bytes(),
+            None => text.as_bytes().get(node.inside()).unwrap_or_default(),
+        }
+    }
+
+    /// `None` for a string without escapes, which stands in the text as it is.
+    #[inline]
+    fn unescaped_string(&self, node: &Node) -> Option<&str> {
+        let index = (node.extra as usize).checked_sub(1)?;
+        let end_of = |index: usize| self.unescaped_ends.get(index).map_or(0, |end| *end as usize);
+        let range = index.checked_sub(1).map_or(0, end_of)..end_of(index);
+        Some(self.unescaped.get(range).unwrap_or_default())
+    }
+}
+
+impl Node {
+    /// Between the quotes.
+    #[inline]
+    fn inside(&self) -> Range<usize> {
+        (self.start as usize).saturating_add(1)..(self.end as usize).saturating_sub(1)
     }
 }
 

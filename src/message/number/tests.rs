@@ -121,7 +121,13 @@ fn value(mantissa: i64, exponent: i16) -> (i64, i16) {
 
 proptest! {
     #[test]
-    fn every_spelling_has_one_form(m: i64, e in -1000_i16..1000, zeros in 0_usize..8, a in 0_usize..30, b in 0_usize..30) {
+    fn every_spelling_has_one_form(
+        m: i64,
+        e in -1000_i16..1000,
+        zeros in 0_usize..8,
+        a in 0_usize..30,
+        b in 0_usize..30,
+    ) {
         let (one, other) = (spelling(m, e, zeros, a), spelling(m, e, 0, b));
         let (mantissa, exponent) = value(m, e);
         let want = if exponent == 0 { mantissa.to_string() } else { format!("{mantissa}e{exponent}") };
@@ -133,7 +139,13 @@ proptest! {
     }
 
     #[test]
-    fn equality_and_canonical_form_agree(m in -30_i64..30, e in -3_i16..3, n in -30_i64..30, f in -3_i16..3, p in 0_usize..4) {
+    fn equality_and_canonical_form_agree(
+        m in -30_i64..30,
+        e in -3_i16..3,
+        n in -30_i64..30,
+        f in -3_i16..3,
+        p in 0_usize..4,
+    ) {
         let (one, other) = (spelling(m, e, p, p), spelling(n, f, 0, p));
         prop_assert_eq!(equal(&one, &other), value(m, e) == value(n, f));
         prop_assert_eq!(equal(&one, &other), canonical(&one) == canonical(&other));

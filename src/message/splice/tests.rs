@@ -63,8 +63,12 @@ fn members_go_with_one_comma() {
 fn members_are_set_in_place_or_last() {
     let set = |text: &str, pairs: &[(&str, &str)], gone: &[&str]| {
         edited(text, |edits, root| {
-            pairs.iter().for_each(|(key, json)| edits.set_member(root, key, json.as_bytes()));
-            gone.iter().for_each(|key| assert!(edits.remove_member(root, key)));
+            for (key, json) in pairs {
+                edits.set_member(root, key, json.as_bytes());
+            }
+            for key in gone {
+                assert!(edits.remove_member(root, key));
+            }
         })
         .unwrap()
     };
@@ -199,17 +203,21 @@ proptest! {
     ) {
         let mut wanted: Map<_, _> = members.clone();
         let keys: Vec<String> = members.keys().filter(|key| !set.contains_key(*key)).cloned().collect();
-        let removed: Vec<&String> = if keys.is_empty() { vec![] } else { removed.iter().map(|n| n.get(&keys)).collect() };
+        let removed: Vec<&String> = removed.iter().filter(|_| !keys.is_empty()).map(|n| n.get(&keys)).collect();
         let document = document(&testing::spell(&members.into(), seed));
         let mut edits = Edits::new(&document);
         for step in [set_first, !set_first] {
             if step {
-                set.iter().for_each(|(key, value)| edits.set_member(document.root(), key, testing::spell(value, seed).as_bytes()));
+                for (key, value) in &set {
+                    edits.set_member(document.root(), key, testing::spell(value, seed).as_bytes());
+                }
             } else {
-                removed.iter().for_each(|key| assert!(edits.remove_member(document.root(), key)));
+                for key in &removed {
+                    assert!(edits.remove_member(document.root(), key));
+                }
             }
         }
-        removed.iter().for_each(|key| drop(wanted.remove(*key)));
+        wanted.retain(|key, _| !removed.contains(&key));
         wanted.extend(set);
         let result = testing::document(&String::from_utf8(edits.apply().unwrap()).unwrap());
         prop_assert_eq!(meaning(result.root()), serde_json::Value::from(wanted));

@@ -1,6 +1,6 @@
 //! Writing events: a new one, or an old one with other data.
 
-use super::{Event, data_value, line_end, without_mark};
+use super::{BYTE_ORDER_MARK, Event, data_value, line_end};
 
 /// Appends one event that a receiver reads as `data`, ended by its blank line.
 ///
@@ -11,11 +11,16 @@ pub fn event(out: &mut Vec<u8>, data: &[u8]) {
 }
 
 impl Event {
-    /// The bytes of this event with `data` in the place of its own: every other line and all line ends as they came.
+    /// The bytes of this event with `data` in the place of its own: every other line and all line ends as they came,
+    /// byte order marks in front left out.
     #[must_use]
     pub fn with_data(&self, data: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.raw.len().saturating_add(data.len()));
-        let mut rest = without_mark(&self.raw);
+        let mut rest = self.raw.as_slice();
+        // Marks go, all of them: one that stayed could be skipped by a receiver and uncover a line that is not ours.
+        while let Some(unmarked) = rest.strip_prefix(BYTE_ORDER_MARK) {
+            rest = unmarked;
+        }
         let mut written = false;
         while let Some((line, end, behind)) = split_line(rest) {
             rest = behind;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Check;
 use crate::config::load::report::Report;
+use crate::identity::config::IdentitySource;
 use crate::identity::metadata::{Metadata, MetadataSource};
 use crate::identity::{Authenticator, Setting};
 use crate::policy::{Policy, PolicySource, Scopes, Segment};
@@ -15,15 +16,22 @@ pub(super) fn authenticator(
     scopes: Option<&Arc<Scopes>>,
     report: &mut Report,
 ) -> Option<Authenticator> {
+    let Some(source) = &check.server.identity else {
+        check.missing(&[], "identity", report);
+        return None;
+    };
+    if !check.is_whole("identity") {
+        return None;
+    }
     let nobody = || Policy::compile(&PolicySource::default()).ok().map(Arc::new);
     let setting = Setting {
-        resource: &check.server.resource,
+        resource: check.server.resource.as_deref().unwrap_or_default(),
         base: check.context.base,
         policy: policy.cloned().or_else(nobody)?,
         scopes: scopes.cloned().unwrap_or_default(),
         keys: check.context.keys,
     };
-    match Authenticator::build(&check.server.identity, &setting) {
+    match Authenticator::build(source, &setting) {
         Ok(authenticator) => Some(authenticator),
         Err(faults) => {
             for fault in faults {
@@ -37,7 +45,12 @@ pub(super) fn authenticator(
 
 /// The RFC 9728 and RFC 8414 documents.
 pub(super) fn metadata(check: &Check<'_>, scopes: Option<&Scopes>, report: &mut Report) -> Option<Metadata> {
-    let identity = &check.server.identity;
+    let Some(resource) = &check.server.resource else {
+        check.missing(&[], "resource", report);
+        return None;
+    };
+    let nobody = IdentitySource::default();
+    let identity = check.server.identity.as_ref().unwrap_or(&nobody);
     let issuers: Vec<&str> = identity.issuer().into_iter().collect();
     let advertised = identity.scopes().into_iter().flat_map(|scopes| &scopes.advertised).map(String::as_str);
     let asked_for = scopes.into_iter().flat_map(Scopes::asked_for);
@@ -45,7 +58,7 @@ pub(super) fn metadata(check: &Check<'_>, scopes: Option<&Scopes>, report: &mut 
         identity.required_scopes().iter().map(String::as_str).chain(advertised).chain(asked_for).collect();
     let authorization_server = check.server.authorization_server.as_ref().map(|document| document.0.clone().into());
     let source = MetadataSource {
-        resource: &check.server.resource,
+        resource,
         authorization_servers: &issuers,
         scopes: &scopes,
         authorization_server: authorization_server.as_ref(),

@@ -42,8 +42,9 @@ pub(super) fn policy<'a>(check: &Check<'a>, report: &mut Report) -> (Option<Arc<
 
 /// The server's scopes: what every call needs, what single capabilities need, what implies what.
 pub(super) fn scopes(check: &Check<'_>, report: &mut Report) -> Option<Scopes> {
-    let implies = check.server.identity.scopes().map(|scopes| scopes.implies.clone()).unwrap_or_default();
-    match Scopes::compile(check.server.identity.required_scopes(), &capability_scopes(check), &implies) {
+    let identity = check.server.identity.as_ref().filter(|_| check.is_whole("identity"))?;
+    let implies = identity.scopes().map(|scopes| scopes.implies.clone()).unwrap_or_default();
+    match Scopes::compile(identity.required_scopes(), &capability_scopes(check), &implies) {
         Ok(scopes) => Some(scopes),
         Err(faults) => {
             for fault in faults {
@@ -67,7 +68,9 @@ pub(super) fn place(check: &Check<'_>, part: Part, path: &[Segment]) -> Vec<Segm
         Part::Policy => vec!["policy".into()],
         Part::Capabilities => vec!["record".into()],
         Part::CapabilityScopes => vec!["capability_scopes".into()],
-        Part::RequiredScopes if check.server.identity.issuer().is_some() => identity(&["required_scopes"]),
+        Part::RequiredScopes if check.server.identity.as_ref().is_some_and(|identity| identity.issuer().is_some()) => {
+            identity(&["required_scopes"])
+        }
         Part::RequiredScopes => identity(&["scopes"]),
         Part::Implies => identity(&["scopes", "implies"]),
     };

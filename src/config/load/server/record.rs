@@ -41,12 +41,15 @@ pub(super) fn record(
     let record = match Record::build(&document.source, &document.definitions.definitions) {
         Ok((record, warnings)) => {
             // An entry that could not be read is not one that nobody priced.
-            let warnings = warnings.into_iter().filter(|_| document.clean);
-            warnings.for_each(|warning| told(&file, document, warning, true, report));
+            for warning in warnings.into_iter().filter(|_| document.is_whole()) {
+                told(&file, document, warning, true, report);
+            }
             Some(record)
         }
         Err(faults) => {
-            faults.into_iter().for_each(|fault| told(&file, document, fault, false, report));
+            for fault in faults {
+                told(&file, document, fault, false, report);
+            }
             None
         }
     };
@@ -72,16 +75,16 @@ fn told(file: &Path, document: &RecordDocument, fault: RecordFault, warning: boo
 /// A record that was taken from another server prices another server's tools.
 fn origin(check: &Check<'_>, file: &Path, document: &RecordDocument, report: &mut Report) {
     let from = document.source.recorded.as_ref().and_then(|recorded| recorded.from.as_ref());
-    if let (Some(from), Some(url)) = (from, &check.server.upstream.url) {
-        if from != url {
-            let node = document.root.locate(&["recorded".into(), "from".into()]);
-            let message = format!(
-                "the record was taken from `{from}`, but `{}` forwards to `{url}`; record that server, or correct the one \
-                 that is wrong",
-                check.server.name
-            );
-            report.warning(file, node, &message);
-        }
+    if let (Some(from), Some(url)) = (from, &check.server.upstream.url)
+        && from != url
+    {
+        let node = document.root.locate(&["recorded".into(), "from".into()]);
+        let message = format!(
+            "the record was taken from `{from}`, but `{}` forwards to `{url}`; record that server, or correct the one that \
+             is wrong",
+            check.server.name
+        );
+        report.warning(file, node, &message);
     }
 }
 
@@ -107,12 +110,13 @@ fn prices(
     let Reconciled { prices, faults, warnings } =
         Prices::reconcile(&entries(document), &capability_scopes(check), policy, scopes);
     // A scope of a capability whose entry could not be read is no fault of its own.
-    let follows = |fault: &Fault| !document.clean && fault.part == Part::CapabilityScopes;
+    let whole = document.is_whole();
+    let follows = |fault: &Fault| !whole && fault.part == Part::CapabilityScopes;
     for Fault { part, path, message } in faults.into_iter().filter(|fault| !follows(fault)) {
         let (file, node) = place(part, &path);
         report.fault(&file, node, &message);
     }
-    for Fault { part, path, message } in warnings.into_iter().filter(|_| document.clean) {
+    for Fault { part, path, message } in warnings.into_iter().filter(|_| document.is_whole()) {
         let (file, node) = place(part, &path);
         report.agree(&file, node, &message);
     }
