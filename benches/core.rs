@@ -1,5 +1,11 @@
 //! The core without gRPC: what a decision costs, by part, with its allocations, and that it does not grow with the
 //! configuration. `cargo bench --bench core`; docs/performance.md says how to read it.
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::needless_pass_by_value,
+    reason = "what is shared with the tests is written to be read"
+)]
 
 #[path = "setting/mod.rs"]
 mod setting;

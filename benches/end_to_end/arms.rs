@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +18,10 @@ use crate::support::envoy::{EDGE, Envoy, without_filter};
 use crate::support::stack::edge_edits;
 use crate::support::{Idp, fixture, wait_for};
 use crate::wire::Wire;
-use crate::{cpu, noop, setting, upstream};
+use crate::{callgrind, cpu, noop, setting, upstream};
 
+/// How long a processor may take to listen; under callgrind everything takes fifty times as long.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How many arms there are.
 pub(crate) const COUNT: usize = 5;
 
@@ -28,6 +30,10 @@ pub(crate) struct Stage {
     pub(crate) load: Load,
     idp: Idp,
     upstream: u16,
+    /// The build of Portcullis that is measured.
+    portcullis: PathBuf,
+    /// Whether processors run under callgrind.
+    counted: bool,
     dir: TempDir,
 }
 
@@ -58,9 +64,10 @@ pub(crate) struct Arm {
 }
 
 impl Stage {
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start(portcullis: &Path, counted: bool) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        Self { load: Load::new(), idp: Idp::start(), upstream: upstream::start(), dir }
+        let portcullis = portcullis.to_owned();
+        Self { load: Load::new(), idp: Idp::start(), upstream: upstream::start(), portcullis, counted, dir }
     }
 
     /// All arms, started and checked with one call each.
@@ -81,13 +88,23 @@ impl Stage {
         std::fs::create_dir(&dir).expect("a directory for the arm");
         let socket = dir.join("ext_proc.sock");
         let audited = matches!(processor, Processor::Portcullis { .. }).then(Arc::default);
-        let processor = processor.start(&dir, &socket, &self.idp, audited.as_ref());
+        let processor = processor.start(self, name, &dir, &socket, audited.as_ref());
         let edits = edge_edits(&socket, self.upstream);
         // With the shipped limit Envoy would refuse nothing here; it is named so that a change of it is noticed.
         assert!(config.contains("request_body_buffer_limit"), "expected the shipped configuration");
         let envoy = Envoy::start(config, &edits.each_ref().map(|(from, to)| used(config, from, to)));
         let token = self.idp.token(&json!({"groups": ["support", "emea"]}));
-        Arm { name, envoy, processor, audited, calls: 0, token, request: Arc::new([]), wires: Vec::new(), samples: Vec::new() }
+        Arm {
+            name,
+            envoy,
+            processor,
+            audited,
+            calls: 0,
+            token,
+            request: Arc::new([]),
+            wires: Vec::new(),
+            samples: Vec::new(),
+        }
     }
 }
 
@@ -104,30 +121,39 @@ enum Processor {
 }
 
 impl Processor {
-    fn start(self, dir: &Path, socket: &Path, idp: &Idp, audited: Option<&Arc<AtomicU64>>) -> Option<Child> {
+    fn start(
+        self,
+        stage: &Stage,
+        name: &str,
+        dir: &Path,
+        socket: &Path,
+        audited: Option<&Arc<AtomicU64>>,
+    ) -> Option<Child> {
+        let program = |path: &Path| if stage.counted { callgrind::command(name, path) } else { Command::new(path) };
         let mut command = match self {
             Self::None => return None,
             Self::Noop(phases) => {
-                let mut command = Command::new(std::env::current_exe().expect("this program"));
+                let mut command = program(&std::env::current_exe().expect("this program"));
                 command.args([noop::ROLE.as_ref(), socket.as_os_str(), phases.as_ref()]);
                 command
             }
             Self::Portcullis { screen } => {
-                let config = setting::write_files(dir, setting::USUAL, screen, idp);
-                let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+                let config = setting::write_files(dir, setting::USUAL, screen, &stage.idp);
+                let mut command = program(&stage.portcullis);
                 command.arg("serve").arg("--config").arg(config);
                 command
             }
         };
-        let mut child = Child::spawn("processor", command.stdout(Stdio::piped()), dir.join("processor.log"), Vec::new());
+        let mut child =
+            Child::spawn("processor", command.stdout(Stdio::piped()), dir.join("processor.log"), Vec::new());
         if let Some(audited) = audited {
             count_lines(&mut child, Arc::clone(audited));
         }
-        let up = wait_for(Duration::from_secs(10), || {
+        let up = wait_for(PATIENCE, || {
             assert!(child.ended().is_none(), "expected the processor to serve, it ended:\n{}", child.tail());
             UnixStream::connect(socket).ok()
         });
-        assert!(up.is_some(), "expected a socket at {} within 10 s:\n{}", socket.display(), child.tail());
+        assert!(up.is_some(), "expected a socket at {} within {PATIENCE:?}:\n{}", socket.display(), child.tail());
         Some(child)
     }
 }
@@ -138,7 +164,7 @@ fn count_lines(child: &mut Child, lines: Arc<AtomicU64>) {
     std::thread::spawn(move || {
         let mut piece = vec![0; 256 * 1024];
         while let Ok(read @ 1..) = output.read(&mut piece) {
-            let ends = piece[..read].iter().filter(|byte| **byte == b'\n').count();
+            let ends = piece[..read].split(|byte| *byte == b'\n').count() - 1;
             lines.fetch_add(ends as u64, Ordering::Relaxed);
         }
     });
@@ -176,6 +202,16 @@ impl Arm {
             envoy: per_call(before.0, after.0),
             processor: per_call(before.1, after.1),
         });
+    }
+
+    /// Instructions of the processor per call of a slice, counted by callgrind.
+    pub(crate) fn instructions(&mut self, load: &Load, length: Duration) -> Option<u64> {
+        let pid = self.processor.as_ref()?.inner.id();
+        self.connect(load, 4);
+        load.run(&mut self.wires, &self.request, length);
+        callgrind::zero(pid);
+        let calls = load.run(&mut self.wires, &self.request, length).latencies.len() as u64;
+        Some(callgrind::dump(self.name, pid) / calls)
     }
 
     fn cpu(&self) -> (u64, u64) {

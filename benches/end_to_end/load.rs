@@ -70,7 +70,10 @@ async fn call(mut wire: Wire, request: Arc<[u8]>, end: Instant) -> (Wire, Vec<u6
             Ok(Ok(Some(received))) if received.ok => {}
             Ok(Ok(Some(received))) => panic!("expected 200 for every call, got {}", received.start),
             other => {
-                panic!("expected an answer within {PATIENCE:?}, got {:?}", other.map(|read| read.map(|found| found.is_some())))
+                panic!(
+                    "expected an answer within {PATIENCE:?}, got {:?}",
+                    other.map(|read| read.map(|found| found.is_some()))
+                )
             }
         }
         latencies.push(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));

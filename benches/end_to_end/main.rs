@@ -4,7 +4,18 @@
 //! Arms take slices of less than a second in turn, so that whatever else the machine does meets all of them alike, and what
 //! counts is the ratio of slices of one round. Only ratios have budgets; absolute figures are this machine's.
 
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::needless_pass_by_value,
+    reason = "figures are for people, and the rest is shared with the tests"
+)]
+
 mod arms;
+mod callgrind;
 mod cpu;
 mod load;
 mod noop;
@@ -17,7 +28,7 @@ mod support;
 mod upstream;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mimalloc::MiMalloc;
@@ -28,7 +39,13 @@ use arms::Arm;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-const USAGE: &str = "options: --rounds N (20)  --slice MILLISECONDS (700, at most 2000)  --connections LIST (1,16)  --bytes LIST (1024)";
+const USAGE: &str = "options:
+  --rounds N              rounds per setting (20)
+  --slice MILLISECONDS    of each arm in each round (700, at most 2000)
+  --connections LIST      (1,16)
+  --bytes LIST            sizes of calls and answers, 1024 or 65536 (1024)
+  --portcullis PATH       another build of Portcullis to measure
+  --instructions SECONDS  count instructions per call with valgrind's callgrind instead";
 
 /// What to measure.
 struct Options {
@@ -36,6 +53,9 @@ struct Options {
     slice: Duration,
     connections: Vec<usize>,
     bytes: Vec<usize>,
+    portcullis: PathBuf,
+    /// Count instructions instead of time, in slices of this length.
+    instructions: Option<Duration>,
 }
 
 fn main() {
@@ -46,6 +66,7 @@ fn main() {
         return noop::serve(&PathBuf::from(socket), phases == noop::SCREENED);
     }
     match options(&words) {
+        Some(Options { instructions: Some(length), portcullis, .. }) => count(&portcullis, length),
         Some(options) => measure(&options),
         None => eprintln!("{USAGE}"),
     }
@@ -57,9 +78,15 @@ fn options(words: &[String]) -> Option<Options> {
         slice: Duration::from_millis(700),
         connections: vec![1, 16],
         bytes: vec![1024],
+        portcullis: env!("CARGO_BIN_EXE_portcullis").into(),
+        instructions: None,
     };
     for pair in words.chunks(2) {
         let [name, value] = pair else { return None };
+        if name == "--portcullis" {
+            options.portcullis = value.into();
+            continue;
+        }
         let list = value.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>().ok()?;
         let first = *list.first().filter(|first| **first > 0)?;
         match name.as_str() {
@@ -67,6 +94,7 @@ fn options(words: &[String]) -> Option<Options> {
             "--slice" => options.slice = Duration::from_millis(u64::try_from(first.min(2000)).ok()?),
             "--connections" => options.connections = list,
             "--bytes" => options.bytes = list,
+            "--instructions" => options.instructions = Some(Duration::from_secs(u64::try_from(first).ok()?)),
             _ => return None,
         }
     }
@@ -76,7 +104,7 @@ fn options(words: &[String]) -> Option<Options> {
 fn measure(options: &Options) {
     let slices = arms::COUNT * options.rounds * options.connections.len() * options.bytes.len();
     bound(options.slice * u32::try_from(slices).expect("a few thousand slices") * 2 + Duration::from_secs(90));
-    let stage = arms::Stage::start();
+    let stage = arms::Stage::start(&options.portcullis, false);
     let mut arms = stage.arms();
     for bytes in &options.bytes {
         for arm in &mut arms {
@@ -89,6 +117,19 @@ fn measure(options: &Options) {
     }
     for arm in &arms {
         arm.account();
+    }
+}
+
+/// Instructions per call of each processor, which no other load on the machine changes.
+fn count(portcullis: &Path, length: Duration) {
+    bound(length * 16 + Duration::from_secs(240));
+    let stage = arms::Stage::start(portcullis, true);
+    println!("1024 B calls, 4 connections; instructions of the processor per call");
+    for mut arm in stage.arms() {
+        arm.send(1024);
+        if let Some(instructions) = arm.instructions(&stage.load, length) {
+            println!("  {:<24} {instructions:>9}", arm.name);
+        }
     }
 }
 
@@ -114,7 +155,9 @@ fn one_setting(stage: &arms::Stage, arms: &mut [Arm], connections: usize, option
 fn bound(limit: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(limit);
-        eprintln!("expected the measurement to end within {limit:?}, it did not; what was measured so far stands above");
+        eprintln!(
+            "expected the measurement to end within {limit:?}, it did not; what was measured so far stands above"
+        );
         std::process::exit(1);
     });
 }

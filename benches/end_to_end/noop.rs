@@ -77,7 +77,7 @@ async fn next(mut exchange: Exchange) -> Option<(Result<ProcessingResponse, Stat
     Some((Ok(ProcessingResponse { response: Some(response), ..ProcessingResponse::default() }), exchange))
 }
 
-/// What FULL_DUPLEX_STREAMED wants back.
+/// What `FULL_DUPLEX_STREAMED` wants back.
 fn echo(body: Vec<u8>, end_of_stream: bool) -> BodyResponse {
     let piece = StreamedBodyResponse { body, end_of_stream, ..StreamedBodyResponse::default() };
     let mutation = BodyMutation { mutation: Some(body_mutation::Mutation::StreamedResponse(piece)) };

@@ -32,7 +32,8 @@ pub(crate) fn print(arms: &[Arm], bytes: usize, connections: usize, rounds: usiz
         );
     }
     println!("  ratios of slices of one round: median [95 % interval]");
-    for (ours, theirs) in [("portcullis, screened", "no-op, screened"), ("portcullis, unscreened", "no-op, unscreened")] {
+    for (ours, theirs) in [("portcullis, screened", "no-op, screened"), ("portcullis, unscreened", "no-op, unscreened")]
+    {
         let (Some(ours), Some(theirs)) = (find(arms, ours), find(arms, theirs)) else { continue };
         compare(ours, theirs, "throughput", |sample| sample.rate, &Budget::AtLeast(0.90));
         compare(ours, theirs, "p50", |sample| sample.p50, &Budget::AtMost(1.10));
@@ -63,6 +64,12 @@ fn verdict(estimate: Estimate, budget: &Budget) -> String {
         Budget::AtLeast(bound) => (format!(">= {bound:.2}"), estimate.median >= *bound, estimate.high < *bound),
         Budget::AtMost(bound) => (format!("<= {bound:.2}"), estimate.median <= *bound, estimate.low > *bound),
     };
-    let word = if met { "met" } else if excluded { "MISSED" } else { "not excluded" };
+    let word = if met {
+        "met"
+    } else if excluded {
+        "MISSED"
+    } else {
+        "not excluded"
+    };
     format!("  budget {text}: {word}")
 }

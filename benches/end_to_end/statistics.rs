@@ -18,7 +18,11 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let half = sorted.len() / 2;
-    if sorted.len() % 2 == 0 && half > 0 { f64::midpoint(sorted[half - 1], sorted[half]) } else { quantile(&sorted, 0.5) }
+    if sorted.len() % 2 == 0 && half > 0 {
+        f64::midpoint(sorted[half - 1], sorted[half])
+    } else {
+        quantile(&sorted, 0.5)
+    }
 }
 
 /// The median of paired ratios with its percentile bootstrap interval.

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 pub(crate) struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
+    piece: Vec<u8>,
 }
 
 /// A message that was read to its end.
@@ -23,7 +24,7 @@ pub(crate) struct Received {
 impl Wire {
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
+        Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024), piece: vec![0; 16 * 1024] })
     }
 
     pub(crate) async fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
@@ -44,7 +45,9 @@ impl Wire {
                 break at + 4;
             }
             match self.fill().await {
-                Err(fault) if fault.kind() == io::ErrorKind::UnexpectedEof && self.buffer.is_empty() => return Ok(None),
+                Err(fault) if fault.kind() == io::ErrorKind::UnexpectedEof && self.buffer.is_empty() => {
+                    return Ok(None);
+                }
                 filled => filled?,
             }
         };
@@ -80,12 +83,11 @@ impl Wire {
     }
 
     async fn fill(&mut self) -> io::Result<()> {
-        let mut piece = [0; 16 * 1024];
         loop {
-            match self.stream.try_read(&mut piece) {
+            match self.stream.try_read(&mut self.piece) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {
-                    self.buffer.extend_from_slice(&piece[..read]);
+                    self.buffer.extend_from_slice(&self.piece[..read]);
                     return Ok(());
                 }
                 Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => self.stream.readable().await?,
