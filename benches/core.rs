@@ -63,12 +63,18 @@ mod world {
 
         fn load(size: Size) -> Self {
             let dir = tempfile::tempdir().expect("a temporary directory");
-            let file = setting::write_files(dir.path(), size, true, &IDP);
+            let lister = setting::lister(size.tools);
+            let file = setting::write_files(dir.path(), size, true, &IDP, &lister);
             let keys = KeyStores::new();
             let loaded = config::load(&file, &keys);
             let Some(serving) = loaded.serving else { panic!("expected no faults, got {:#?}", loaded.faults) };
+            let snapshot = Arc::new(serving.snapshot);
+            if let Some(freshness) = &snapshot.servers()[0].freshness {
+                RUNTIME.block_on(freshness.refresh(Instant::now())).expect("the server is listed");
+            }
+            // Time stands still from here on: what is fresh stays fresh.
             let now = Now { instant: Instant::now(), unix: idp::now() };
-            let world = Self { snapshot: Arc::new(serving.snapshot), authorization: bearer("ana"), now };
+            let world = Self { snapshot, authorization: bearer("ana"), now };
             world.authenticate(&world.authorization);
             world
         }
@@ -300,11 +306,11 @@ fn frame(bencher: Bencher<'_, '_>) {
 fn listing_filtered(bencher: Bencher<'_, '_>, tools: usize) {
     let world = World::of(Size { tools, ..USUAL });
     let caller = world.cached(&world.authorization);
-    let bytes = setting::listing(tools);
+    let (bytes, now) = (setting::listing(tools), world.now.instant);
     bencher.counter(BytesCount::new(bytes.len())).with_inputs(|| bytes.clone()).bench_local_values(|bytes| {
         let document = answer::read(world.server(), bytes).expect("good JSON");
         let result = document.root().get("result").expect("a result");
-        let filtered = listing::filter(world.server(), &caller.principal, Method::ToolsList, &document, result);
+        let filtered = listing::filter(world.server(), &caller.principal, Method::ToolsList, &document, result, now);
         filtered.expect("a listing").bytes
     });
 }

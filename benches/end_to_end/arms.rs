@@ -16,7 +16,7 @@ use crate::statistics::quantile;
 use crate::support::child::Child;
 use crate::support::envoy::{EDGE, Envoy, without_filter};
 use crate::support::stack::edge_edits;
-use crate::support::{Idp, fixture, wait_for};
+use crate::support::{Idp, Upstream, fixture, wait_for};
 use crate::wire::Wire;
 use crate::{callgrind, cpu, noop, setting, upstream};
 
@@ -30,6 +30,7 @@ pub(crate) struct Stage {
     pub(crate) load: Load,
     idp: Idp,
     upstream: u16,
+    lister: Upstream,
     /// The build of Portcullis that is measured.
     portcullis: PathBuf,
     /// Whether processors run under callgrind.
@@ -67,7 +68,8 @@ impl Stage {
     pub(crate) fn start(portcullis: &Path, counted: bool) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let portcullis = portcullis.to_owned();
-        Self { load: Load::new(), idp: Idp::start(), upstream: upstream::start(), portcullis, counted, dir }
+        let lister = setting::lister(setting::USUAL.tools);
+        Self { load: Load::new(), idp: Idp::start(), upstream: upstream::start(), lister, portcullis, counted, dir }
     }
 
     /// All arms, started and checked with one call each.
@@ -138,7 +140,7 @@ impl Processor {
                 command
             }
             Self::Portcullis { screen } => {
-                let config = setting::write_files(dir, setting::USUAL, screen, &stage.idp);
+                let config = setting::write_files(dir, setting::USUAL, screen, &stage.idp, &stage.lister);
                 let mut command = program(&stage.portcullis);
                 command.arg("serve").arg("--config").arg(config);
                 command

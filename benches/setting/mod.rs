@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{Idp, fixture};
+use crate::support::{Answer, Idp, Upstream, fixture};
 
 /// Permissions that the tools' prices are spread over; the callers of the benchmarks hold every second one.
 const AREAS: usize = 20;
@@ -46,9 +46,11 @@ pub(crate) fn definition(n: usize) -> Value {
 }
 
 /// Writes `portcullis.yaml` and all it names into `dir`; returns its path. The socket is `ext_proc.sock` beside it.
-pub(crate) fn write_files(dir: &Path, size: Size, screen: bool, idp: &Idp) -> PathBuf {
+///
+/// `lister` is where Portcullis lists the server itself; see [`lister`].
+pub(crate) fn write_files(dir: &Path, size: Size, screen: bool, idp: &Idp, lister: &Upstream) -> PathBuf {
     fixture::write_files(dir);
-    let ports = fixture::Ports { idp: idp.port, upstream: 9 };
+    let ports = fixture::Ports { idp: idp.port, upstream: lister.port };
     let mut text = fixture::configuration(dir, &ports);
     text = text.replace("  capability_scopes: {\"tool:update_case\": [cases:write]}\n", "");
     if !screen {
@@ -124,6 +126,18 @@ pub(crate) fn listing(tools: usize) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": tools, "ttlMs": 60000, "cacheScope": "public"}})
         .to_string()
         .into_bytes()
+}
+
+/// A server that lists these tools to Portcullis, so that it finds them unchanged.
+pub(crate) fn lister(tools: usize) -> Upstream {
+    let upstream = Upstream::start();
+    let listing: Value = serde_json::from_slice(&listing(tools)).expect("JSON");
+    upstream.script(move |seen| {
+        let mut answer = listing.clone();
+        answer["id"] = seen.json()["id"].clone();
+        Answer::json(&answer)
+    });
+    upstream
 }
 
 /// Prose of `bytes` bytes, with a line break here and there as texts have them.

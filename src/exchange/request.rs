@@ -1,17 +1,20 @@
-//! The way up: rungs 1 to 14, from the request's headers to the verdict.
+//! The way up: rungs 1 to 16, from the request's headers to the verdict.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::identity::{Caller, IdentityFault};
 use crate::ladder::answer::Asked;
+use crate::ladder::definition::Standing;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, body, envelope, headers, listed, message, metadata, method, origin, permission, policy, route,
-    scope, token,
+    Head, Kind, Server, arguments, body, definition, envelope, headers, listed, message, metadata, method, origin, permission,
+    policy, route, scope, token,
 };
 use crate::message::headers::Headers;
+use crate::message::json::Document;
+use crate::policy::Label;
 use crate::protocol::target::{self, Target};
 use crate::protocol::{Id, Message, Method};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
@@ -33,6 +36,32 @@ pub(super) struct Accepted {
     caller: Arc<Caller>,
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
     held: Option<Box<Refusal>>,
+}
+
+/// A request whose definitions have not been seen lately: the server is being listed.
+pub(super) struct Checking {
+    pub(super) accepted: Accepted,
+    document: Document,
+    /// When they were found to be old.
+    pub(super) since: Instant,
+}
+
+/// How far a message came.
+enum Climbed {
+    /// To the top.
+    Top(Call),
+    /// To rung 15, where the server must be listed first.
+    Stale,
+}
+
+/// Whether the server was listed for this request, and how that ended.
+type Listed = Option<Result<(), String>>;
+
+/// A call that has climbed the ladder.
+struct Call {
+    method: Method,
+    /// The tool or prompt that it runs.
+    capability: Option<Label>,
 }
 
 impl Exchange {
@@ -138,13 +167,22 @@ impl Exchange {
         Step::wait(Replies::one(reply))
     }
 
-    /// Rungs 9 to 14.
-    pub(super) fn request_body(&mut self, accepted: &Accepted, body: Vec<u8>, now: Now) -> Step {
+    /// Rungs 9 to 16.
+    pub(super) fn request_body(&mut self, accepted: Accepted, body: Vec<u8>, now: Now) -> Step {
+        match message::read(&accepted.server, body) {
+            Ok(document) => self.judge(accepted, document, None, now),
+            Err(refusal) => self.refuse(&refusal, Some(&accepted.server), None, "", now),
+        }
+    }
+
+    /// The server was listed, or could not be. The ladder is climbed anew: it is the same snapshot and the same bytes.
+    pub(super) fn refreshed(&mut self, checking: Checking, listed: Result<(), String>, now: Now) -> Step {
+        let Checking { accepted, document, .. } = checking;
+        self.judge(accepted, document, Some(listed), now)
+    }
+
+    fn judge(&mut self, accepted: Accepted, document: Document, listed: Listed, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
-        let document = match message::read(&server, body) {
-            Ok(document) => document,
-            Err(refusal) => return self.refuse(&refusal, Some(&server), None, "", now),
-        };
         let message = match message::message(&document) {
             Ok(message) => message,
             Err(refusal) => {
@@ -152,8 +190,12 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        match self.climb(accepted, &message) {
-            Ok(method) => self.forward(accepted, &message, method, now),
+        match self.climb(&accepted, &message, listed, now) {
+            Ok(Climbed::Top(call)) => self.forward(&accepted, &message, call, now),
+            Ok(Climbed::Stale) => {
+                self.state = State::Checking(Checking { accepted, document, since: now.instant });
+                Step { replies: Replies::new(), next: Next::Refresh }
+            }
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
@@ -161,7 +203,13 @@ impl Exchange {
         }
     }
 
-    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Method, Refusal> {
+    fn climb(
+        &mut self,
+        accepted: &Accepted,
+        message: &Message<'_>,
+        listed: Listed,
+        now: Now,
+    ) -> Result<Climbed, Refusal> {
         let server = &*accepted.server;
         self.facts.method(message.method, Method::parse(message.method));
         envelope::check(server, &accepted.head, message)?;
@@ -174,7 +222,23 @@ impl Exchange {
         self.name_capability(server, &target);
         let reached = permission::check(server, &accepted.caller.principal, &target)?;
         scope::capabilities(server, &accepted.caller, &reached)?;
-        Ok(method)
+        if definition::check(server, &target, &reached, now.instant)? == Standing::Stale {
+            return match listed {
+                None => Ok(Climbed::Stale),
+                Some(Ok(())) => Err(definition::unverified("the listing said nothing about the capability".to_owned())),
+                Some(Err(why)) => Err(definition::unverified(why)),
+            };
+        }
+        if method == Method::ToolsCall {
+            for tool in &reached {
+                arguments::check(&server.record, &tool.label, message.params, &accepted.head.headers)?;
+            }
+        }
+        let capability = match target {
+            Target::Tool(_) | Target::Prompt(_) => reached.first().map(|capability| capability.label.clone()),
+            _ => None,
+        };
+        Ok(Climbed::Top(Call { method, capability }))
     }
 
     /// Notes for the record what the call is about: the price list's label where there is one.
@@ -196,10 +260,11 @@ impl Exchange {
     }
 
     /// The verdict: the call goes to the server.
-    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, method: Method, now: Now) -> Step {
+    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, call: Call, now: Now) -> Step {
+        let Call { method, capability } = call;
         let server = &accepted.server;
         let ours = method.listed_member().is_some() || method == Method::Discover;
-        let read = !method.is_notification() && (server.screen || ours);
+        let read = !method.is_notification() && (server.screen.is_some() || ours);
         let edits = forward::request(&accepted.head.headers, &server.credential, read);
         self.facts.allow(now.instant);
         let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict() });
@@ -211,6 +276,7 @@ impl Exchange {
         self.state = State::AwaitingAnswer(Asking {
             server: Arc::clone(server),
             caller: Arc::clone(&accepted.caller),
+            capability,
             asked: Asked { method, id: message.id.map(Id::key) },
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });

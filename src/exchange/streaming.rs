@@ -1,12 +1,15 @@
-//! The way back, in pieces: rungs 18 to 20 on a stream of server-sent events, each judged when it is whole.
+//! The way back, in pieces: rungs 18 to 21 on a stream of server-sent events, each judged when it is whole.
 //!
 //! The HTTP status has gone down, so a refusal is one more event with the frame under the request's id, then the end.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::ladder::definition;
 use crate::ladder::answer::{self, Content};
+use crate::ladder::budget::{HeldAnswers, Share};
 use crate::ladder::forward::{self, HeaderEdits};
-use crate::message::json::{Document, Value};
+use crate::message::json::Value;
 use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
 use crate::policy::Capability;
 use crate::protocol::Method;
@@ -20,6 +23,8 @@ use super::{Exchange, Now, Replies, Reply, State, Step};
 pub(super) struct Stream {
     asking: Asking,
     framer: Framer,
+    /// What the event that has begun takes of the bound on held answers.
+    share: Share,
     /// When the event that has begun must be whole.
     event_due: Option<Instant>,
     /// When the token behind the stream expires.
@@ -27,11 +32,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(asking: Asking, now: Now) -> Box<Self> {
+    pub(super) fn new(asking: Asking, bound: &Arc<HeldAnswers>, now: Now) -> Box<Self> {
         let framer = Framer::new(answer::cap(&asking.server, asking.asked.method));
         let left = asking.caller.expires_at.map(|at| Duration::from_secs(at.saturating_sub(now.unix)));
         let expires = left.and_then(|left| now.instant.checked_add(left));
-        Box::new(Self { asking, framer, event_due: None, expires })
+        Box::new(Self { asking, framer, share: Share::new(bound), event_due: None, expires })
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -54,7 +59,9 @@ impl Exchange {
     pub(super) fn stream_begin(&mut self, stream: Box<Stream>) -> Step {
         let method = stream.asking.asked.method;
         let ours = method.listed_member().is_some() || method == Method::Discover;
-        let edits = if ours { forward::private_answer() } else { HeaderEdits::default() };
+        // Whether the answer will be rewritten nobody knows yet, and its caching headers go down now.
+        let rewritable = ours || stream.asking.server.screen.is_some();
+        let edits = if rewritable { forward::private_answer() } else { HeaderEdits::default() };
         self.stream_on(stream, Replies::one(Reply::ResponseHeaders { edits }))
     }
 
@@ -72,7 +79,10 @@ impl Exchange {
         }
         let mut out = Vec::with_capacity(bytes.len());
         stream.framer.push(bytes);
-        let fate = self.judge_frames(&mut stream, &mut out);
+        let mut fate = self.judge_frames(&mut stream, &mut out, now);
+        if let (Fate::Open, Err(exhausted)) = (&fate, stream.share.set(stream.framer.pending())) {
+            fate = Fate::Refused(answer::overloaded(exhausted));
+        }
         match fate {
             Fate::Open if ends => {
                 let mut step = self.stream_end(&stream, false, now);
@@ -95,7 +105,7 @@ impl Exchange {
     }
 
     /// Judges every event that is whole and writes what goes down into `out`.
-    fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Fate {
+    fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>, now: Now) -> Fate {
         for frame in stream.framer.by_ref() {
             match frame {
                 Err(_) => return Fate::Refused(answer::too_large()),
@@ -105,7 +115,7 @@ impl Exchange {
                 }
                 Ok(Frame::Event(event)) => {
                     stream.event_due = None;
-                    match self.judge_event(&stream.asking, &event, out) {
+                    match self.judge_event(&stream.asking, event, out, now) {
                         Ok(true) => return Fate::Answered,
                         Ok(false) => {}
                         Err(refusal) => return Fate::Refused(refusal),
@@ -116,47 +126,46 @@ impl Exchange {
         Fate::Open
     }
 
-    /// Judges one event; `true` when it was the answer.
-    fn judge_event(&mut self, asking: &Asking, event: &SseEvent, out: &mut Vec<u8>) -> Result<bool, Refusal> {
+    /// Judges one event; `true` when it was the answer. An unchanged event goes down as it came.
+    fn judge_event(
+        &mut self,
+        asking: &Asking,
+        event: SseEvent,
+        out: &mut Vec<u8>,
+        now: Now,
+    ) -> Result<bool, Refusal> {
         if event.data.is_empty() {
             out.extend_from_slice(&event.raw);
             return Ok(false);
         }
-        let document = answer::read(&asking.server, event.data.clone())?;
+        let SseEvent { raw, data } = event;
+        let document = answer::read(&asking.server, data)?;
         match answer::content(&asking.asked, &document, 200, true)? {
             Content::Unknown => Ok(false),
             Content::Notification(name, params) => {
+                definition::mark_stale(&asking.server, name);
                 if may_hear(asking, name, params) {
-                    out.extend_from_slice(&event.raw);
+                    params.inspect(|params| self.look_through(asking, *params));
+                    out.extend_from_slice(&raw);
                 }
                 Ok(false)
             }
-            Content::Error => {
-                out.extend_from_slice(&event.raw);
+            Content::Error(error) => {
+                self.look_through(asking, error);
+                out.extend_from_slice(&raw);
                 Ok(true)
             }
             Content::Result(_) => {
-                self.emit_result(asking, event, document, out)?;
+                let judged = self.judge_result(asking, document, now)?;
+                if judged.rewritten {
+                    let event = SseEvent { raw, data: Vec::new() };
+                    out.extend_from_slice(&event.with_data(&judged.bytes));
+                } else {
+                    out.extend_from_slice(&raw);
+                }
                 Ok(true)
             }
         }
-    }
-
-    /// An unchanged event goes down as it came.
-    fn emit_result(
-        &mut self,
-        asking: &Asking,
-        event: &SseEvent,
-        document: Document,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
-        let judged = self.judge_result(asking, document)?;
-        if judged.bytes == event.data {
-            out.extend_from_slice(&event.raw);
-        } else {
-            out.extend_from_slice(&event.with_data(&judged.bytes));
-        }
-        Ok(())
     }
 
     /// The server ended its stream. An unfinished event is nobody's (WHATWG: it is discarded).

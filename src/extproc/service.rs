@@ -136,6 +136,7 @@ impl Session {
             match next {
                 Next::Wait => return,
                 Next::Identify => event = self.identify().await,
+                Next::Refresh => event = self.refresh().await,
                 Next::Finish => {
                     self.ending = Some(Ending::Finish);
                     return;
@@ -176,6 +177,13 @@ impl Session {
 
     fn step(&mut self, event: Event) -> Step {
         guarded(&mut self.exchange, event)
+    }
+
+    async fn refresh(&mut self) -> Event {
+        let Some((freshness, since)) = self.exchange.outdated() else {
+            return Event::Fault("a listing was asked for that nobody needs");
+        };
+        Event::Refreshed(freshness.refresh(since).await.map_err(|fault| fault.to_string()))
     }
 
     async fn identify(&mut self) -> Event {

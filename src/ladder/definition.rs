@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use crate::policy::Capability;
+use crate::policy::{Capability, Kind};
 use crate::protocol::target::Target;
 use crate::refusal::{Detail, Hidden, Reason, Refusal, Rung};
-use crate::upstream::Verdict;
+use crate::upstream::book::Verdict;
 
 use super::Server;
 
@@ -39,6 +39,19 @@ pub fn check(
         }
     }
     Ok(standing)
+}
+
+/// Takes note of a notification that passes: after `list_changed` the next call of that kind lists the server first.
+pub fn mark_stale(server: &Server, notification: &str) {
+    let kind = match notification {
+        "notifications/tools/list_changed" => Kind::Tool,
+        "notifications/prompts/list_changed" => Kind::Prompt,
+        "notifications/resources/list_changed" => Kind::Resource,
+        _ => return,
+    };
+    if let Some(freshness) = &server.freshness {
+        freshness.mark_stale(kind);
+    }
 }
 
 /// The refusal of a call whose definitions could not be checked. `why` is for the log.

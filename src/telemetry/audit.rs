@@ -51,6 +51,32 @@ impl Outcome {
     }
 }
 
+/// What rung 21 did about an answer, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Screened {
+    /// Something was found, and the answer has no place for a notice.
+    Counted,
+    /// A notice was put in front.
+    Notice,
+    /// An error took the output's place.
+    Withheld,
+}
+
+impl Screened {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Counted, Self::Notice, Self::Withheld];
+
+    /// The word in records and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Notice => "notice",
+            Self::Withheld => "withheld",
+        }
+    }
+}
+
 /// One decision, as the exchange saw it.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -86,6 +112,8 @@ pub struct Record {
     pub duration: Duration,
     /// Listing entries left out.
     pub entries_hidden: u64,
+    /// What was done about the answer's content, and why.
+    pub screened: Option<(Screened, &'static str)>,
     /// How much of a frame could be rendered.
     pub tier: Tier,
     /// For the operator only.
@@ -113,6 +141,7 @@ impl Record {
             decision_time: Duration::ZERO,
             duration: Duration::ZERO,
             entries_hidden: 0,
+            screened: None,
             tier: Tier::Full,
             log: None,
         }
@@ -141,6 +170,8 @@ impl Record {
             duration_us: read.then(|| micros(self.duration)),
             entries_hidden: self.entries_hidden,
             detail: self.log.unwrap_or_default(),
+            screened: self.screened.map(|(action, _)| action.as_str()).unwrap_or_default().to_owned(),
+            screened_reason: self.screened.map(|(_, why)| why).unwrap_or_default().to_owned(),
         }
     }
 }
@@ -162,6 +193,8 @@ pub fn write_line(event: &AuditEvent, out: &mut Vec<u8>) {
         ("capability", &event.capability),
         ("wire_status", &event.wire_status),
         ("detail", &event.detail),
+        ("screened", &event.screened),
+        ("screened_reason", &event.screened_reason),
     ];
     out.push(b'{');
     for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
@@ -209,6 +242,11 @@ impl Audit {
     /// Hands one record over. Never blocks.
     pub fn emit(&self, record: Record, at: SystemTime) {
         self.counters.decided(&record);
+        if let Some((action, why)) = record.screened {
+            let server = record.server.as_ref().map_or("", |(name, _)| name);
+            let (decision, capability, action) = (record.id.as_str(), &*record.capability, action.as_str());
+            tracing::warn!(decision, server, capability, action, "an answer was screened: {why}");
+        }
         let Some(queue) = &self.queue else { return };
         match queue.try_send((record, at)) {
             Ok(()) => {}

@@ -186,7 +186,7 @@ fn play(world: &World, acts: &[Act]) {
         let all_head = matches!(act, Act::Head(_, _, true));
         let listing = asked.is_some_and(|method| method == "server/discover" || method.ends_with("/list"));
         let notification = asked.is_some_and(|method| method.starts_with("notifications/"));
-        let screened = world.server().screen;
+        let screened = world.server().screen.is_some();
         match next {
             Next::Finish => {
                 let unread = notification || (!screened && !listing);

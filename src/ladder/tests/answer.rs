@@ -99,7 +99,7 @@ fn judged(text: &str, status: u16, streamed: bool) -> &'static str {
     let outcome = content(&asked(Method::ToolsCall, Some(r#""a""#)), &document, status, streamed);
     match outcome {
         Ok(Content::Result(_)) => "result",
-        Ok(Content::Error) => "error",
+        Ok(Content::Error(_)) => "error",
         Ok(Content::Notification(..)) => "notification",
         Ok(Content::Unknown) => "unknown",
         Err(refusal) => refusal.reason.as_str(),
