@@ -73,7 +73,7 @@ impl ExternalProcessor for Service {
         request: Request<Streaming<ProcessingRequest>>,
     ) -> Result<Response<Self::ProcessStream>, Status> {
         let session = Session::new(Arc::clone(&self.shared), request.into_inner());
-        Ok(Response::new(Box::pin(unfold(session, Session::next))))
+        Ok(Response::new(Box::pin(unfold(Box::new(session), Session::next))))
     }
 }
 
@@ -107,7 +107,8 @@ impl Session {
     }
 
     /// The next message for Envoy, or the end.
-    async fn next(mut self) -> Option<(Result<ProcessingResponse, Status>, Self)> {
+    /// Boxed, because it is handed to and fro for every message.
+    async fn next(mut self: Box<Self>) -> Option<(Result<ProcessingResponse, Status>, Box<Self>)> {
         loop {
             if let Some(message) = self.queue.pop_front() {
                 return Some((Ok(message), self));
