@@ -15,6 +15,7 @@
 //! | [`protocol`] | MCP: methods, routing headers, what a call reaches |
 //! | [`identity`] | tokens, key sets, challenges, protected-resource metadata |
 //! | [`upstream`] | what we present to a server: its credential |
+//! | [`screen`] | what comes back: detectors, schema of answers, notices |
 //! | [`record`] | definitions as approved: canonical form, digest, the record file |
 //! | [`policy`] | rules, roles, principal, prices, scopes, URI templates; pure |
 //! | [`refusal`] | the closed enum of reasons; class, status, code, text; the frame |
@@ -49,5 +50,6 @@ pub mod policy;
 pub mod protocol;
 pub mod record;
 pub mod refusal;
+pub mod screen;
 pub mod telemetry;
 pub mod upstream;

@@ -21,6 +21,7 @@ use super::located::Located;
 use super::model::{AuditStdout, Configuration, Unmatched, unavailable};
 use super::tree::Node;
 use crate::identity::KeyStores;
+use crate::ladder::budget::HeldAnswers;
 use crate::ladder::{self, Snapshot};
 pub use compiled::Serving;
 use documents::Documents;
@@ -95,7 +96,7 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         Unmatched::Pass => ladder::Unmatched::Pass,
     };
     let snapshot = match Snapshot::new(servers, unmatched) {
-        Ok(snapshot) => snapshot,
+        Ok(snapshot) => snapshot.with_held_answers(Arc::new(HeldAnswers::new(configuration.held_answers.bytes()))),
         Err(overlaps) => {
             // What `overlaps` has not told already.
             let told = !report.is_clean();

@@ -17,11 +17,12 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub use crate::screen::ScreenSource;
 pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
-    AuthorizationServer, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Screen, Server,
-    StepUp, Timeouts, Upstream,
+    AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile,
+    Server, StepUp, Timeouts, Upstream,
 };
 pub use values::{
     ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus,
@@ -47,12 +48,20 @@ pub struct Configuration {
     /// one. Default 16384.
     #[serde(default)]
     pub max_streams: MaxStreams,
+    /// Bytes of answers that may be held back at one time to be judged, of all servers together; further ones are refused
+    /// as `overloaded`. Default 256MiB.
+    #[serde(default = "held_answers")]
+    pub held_answers: ByteSize,
     /// The upstream servers that Portcullis guards, at least one.
     #[schemars(length(min = 1))]
     pub servers: Vec<Server>,
     /// What Portcullis tells about itself.
     #[serde(default)]
     pub telemetry: Telemetry,
+}
+
+fn held_answers() -> ByteSize {
+    ByteSize::mebibytes(256)
 }
 
 fn one() -> NonZeroUsize {
@@ -136,13 +145,6 @@ pub enum AuditStdout {
 pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
     match (path, text) {
         ("listen.admin", _) => Some("the admin listener (`admin`)"),
-        ("servers.record.refresh", _) => Some("freshness of definitions (`refresh`)"),
-        ("servers.upstream.timeout" | "servers.upstream.listing_credential", _) => {
-            Some("listing the upstream ourselves, which this key is for,")
-        }
-        ("servers.screen.patterns" | "servers.screen.invisible" | "servers.screen.addressed_to_model", _) => {
-            Some("choosing detectors")
-        }
         ("telemetry.otlp", _) => Some("exporting telemetry (`otlp`)"),
         _ => None,
     }

@@ -7,10 +7,10 @@ use crate::identity::Caller;
 use crate::ladder::answer::{self, Asked, Content};
 use crate::ladder::{Head, Server, gate, message};
 use crate::message::json::Document;
-use crate::protocol::{Id, Message, Method};
+use crate::protocol::{Id, Message};
 use crate::refusal::{Class, Reason, Refusal};
 
-use super::request::Accepted;
+use super::request::{Accepted, Call};
 use super::response::Asking;
 use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step};
 
@@ -24,26 +24,21 @@ pub(super) struct Gated {
 /// What waits.
 enum Waiting {
     /// An MCP call.
-    Call { accepted: Accepted, document: Arc<Document>, method: Method },
+    Call { accepted: Accepted, document: Arc<Document>, call: Call },
     /// Plain HTTP.
     Http { head: Head },
 }
 
 impl Exchange {
     /// Holds an MCP call until its gates have spoken.
-    pub(super) fn ask_gates(
-        &mut self,
-        accepted: Accepted,
-        document: Document,
-        method: Method,
-        reached: Vec<Arc<str>>,
-    ) -> Step {
+    pub(super) fn ask_gates(&mut self, accepted: Accepted, document: Document, call: Call) -> Step {
         let server = Arc::clone(&accepted.server);
         let document = Arc::new(document);
         let decision = self.facts.decision().to_owned();
         let (head, caller) = (&accepted.head, &accepted.caller);
-        let question = gate::question(&server, head, caller, &decision, method.as_str(), reached, &document);
-        self.hold_for_gates(server, question, Waiting::Call { accepted, document, method })
+        let reached = call.reached.clone();
+        let question = gate::question(&server, head, caller, &decision, call.method.as_str(), reached, &document);
+        self.hold_for_gates(server, question, Waiting::Call { accepted, document, call })
     }
 
     /// Holds a plain HTTP request until its gates have spoken.
@@ -78,16 +73,16 @@ impl Exchange {
         }
         let Some(objection) = instead else { return self.let_through(&server, what, now) };
         match (&objection.what, what) {
-            (Instead::Answered(result), Waiting::Call { accepted, document, method }) => {
-                self.answered_by_gate(accepted, &document, method, (&objection.gate, result), now)
+            (Instead::Answered(result), Waiting::Call { accepted, document, call }) => {
+                self.answered_by_gate(accepted, &document, call, (&objection.gate, result), now)
             }
             (Instead::Answered(_), Waiting::Http { .. }) => {
                 self.refuse(&gate::pointless_answer(&objection.gate), Some(&server), None, "", now)
             }
             (_, Waiting::Http { .. }) => self.refuse(&gate::refusal(&objection), Some(&server), None, "", now),
-            (_, Waiting::Call { document, method, .. }) => {
+            (_, Waiting::Call { document, call, .. }) => {
                 let id = message::id(&document).map(Id::raw);
-                self.refuse(&gate::refusal(&objection), Some(&server), id, method.as_str(), now)
+                self.refuse(&gate::refusal(&objection), Some(&server), id, call.method.as_str(), now)
             }
         }
     }
@@ -95,8 +90,8 @@ impl Exchange {
     fn let_through(&mut self, server: &Server, what: Waiting, now: Now) -> Step {
         match what {
             Waiting::Http { head } => self.allow_plain(server, &head, now),
-            Waiting::Call { accepted, document, method } => match Message::read(document.root()) {
-                Ok(message) => self.forward(&accepted, &message, method, now),
+            Waiting::Call { accepted, document, call } => match Message::read(document.root()) {
+                Ok(message) => self.forward(&accepted, &message, call, now),
                 Err(_) => self.refuse(
                     &Refusal::new(Reason::Internal, crate::refusal::Rung::Service),
                     Some(server),
@@ -113,23 +108,25 @@ impl Exchange {
         &mut self,
         accepted: Accepted,
         document: &Document,
-        method: Method,
+        call: Call,
         (name, result): (&Arc<str>, &str),
         now: Now,
     ) -> Step {
         let server = Arc::clone(&accepted.server);
+        let Call { method, capability, .. } = call;
         let Some(id) = message::id(document) else {
             return self.refuse(&gate::pointless_answer(name), Some(&server), None, method.as_str(), now);
         };
         let asking = Asking {
             server: Arc::clone(&server),
             caller: accepted.caller,
+            capability,
             asked: Asked { method, id: Some(id.key()) },
             id_raw: Some(id.raw().to_owned()),
         };
         let judged = answer::read(&server, gate::answer(id, result)).and_then(|document| {
             match answer::content(&asking.asked, &document, 200, false)? {
-                Content::Result(_) => self.judge_result(&asking, document),
+                Content::Result(_) => self.judge_result(&asking, document, now),
                 _ => Err(answer::unreadable("the gate's answer is no result")),
             }
         });
@@ -143,7 +140,7 @@ impl Exchange {
                     headers: vec![("content-type", "application/json".into()), ("cache-control", "no-store".into())],
                     body: judged.bytes,
                     details: "portcullis_gate.answered".to_owned(),
-                    verdict: self.facts.verdict(true),
+                    verdict: self.facts.verdict(),
                 })))
             }
         }

@@ -1,12 +1,13 @@
 //! What is known of an exchange, gathered as it climbs: for the audit record, for Envoy's dynamic metadata.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::protocol::Method;
 use crate::refusal::frame::Tier;
 use crate::refusal::{GateCode, GateMark, Reason, Refusal};
-use crate::telemetry::audit::{Outcome, Record};
+use crate::telemetry::audit::{Outcome, Record, Screened};
 
 /// Most bytes of a caller's word (a method, a name, a URI) in a record.
 const WORD_CAP: usize = 256;
@@ -25,12 +26,12 @@ pub struct Verdict {
     /// The server; each guarded route demands its own.
     pub server: Option<Arc<str>>,
     /// The MCP method, or empty.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// The capability, or empty.
-    pub capability: String,
+    pub capability: Arc<str>,
     /// The principal, or empty.
-    pub principal: String,
-    /// The decision's id.
+    pub principal: Arc<str>,
+    /// The decision's id, or empty while undecided.
     pub id: String,
 }
 
@@ -41,6 +42,21 @@ impl Verdict {
         match (&self.code, self.reason) {
             (Some(code), _) => code.as_str(),
             (None, reason) => reason.map(Reason::as_str).unwrap_or_default(),
+        }
+    }
+
+    /// Nothing is decided yet, and nothing is said.
+    pub(super) fn none() -> Self {
+        Self {
+            decided: false,
+            decision: "",
+            reason: None,
+            code: None,
+            server: None,
+            method: Cow::Borrowed(""),
+            capability: Arc::default(),
+            principal: Arc::default(),
+            id: String::new(),
         }
     }
 }
@@ -68,18 +84,24 @@ impl Facts {
     }
 
     pub(super) fn principal(&mut self, principal: &crate::policy::Principal) {
-        self.record.principal = principal.to_string();
-        self.record.issuer = principal.issuer.to_string();
-        self.record.subject = principal.subject.to_string();
+        self.record.principal = Arc::clone(&principal.name);
+        self.record.issuer = Arc::clone(&principal.issuer);
+        self.record.subject = Arc::clone(&principal.subject);
     }
 
     pub(super) fn method(&mut self, name: &str, method: Option<Method>) {
-        self.record.method = word(name);
+        self.record.method = method.map_or_else(|| word(name).to_owned().into(), |method| method.as_str().into());
         self.record.listed = method;
     }
 
-    pub(super) fn capability(&mut self, label: &str) {
-        self.record.capability = word(label);
+    /// What the call is about, by the price list's label.
+    pub(super) fn capability(&mut self, label: &Arc<str>) {
+        self.record.capability = Arc::clone(label);
+    }
+
+    /// What the call is about, in the caller's words.
+    pub(super) fn unpriced(&mut self, label: &str) {
+        self.record.capability = word(label).into();
     }
 
     /// The call is forwarded.
@@ -112,10 +134,14 @@ impl Facts {
         self.record.wire_status = Some(status);
     }
 
-    /// Entries that a listing leaves out, or would leave out (not `enforced`).
-    pub(super) fn hidden(&mut self, entries: usize, enforced: bool) {
+    /// Entries that a listing leaves out.
+    pub(super) fn hidden(&mut self, entries: usize) {
         self.record.entries_hidden += entries as u64;
-        self.record.enforced &= enforced || entries == 0;
+    }
+
+    /// How many entries that is so far.
+    pub(super) fn entries_hidden(&self) -> u64 {
+        self.record.entries_hidden
     }
 
     /// More for the operator.
@@ -148,10 +174,21 @@ impl Facts {
         !self.record.would_refuse.is_empty()
     }
 
+    /// The body phase begins, perhaps again after a listing: what was recorded only is found anew.
+    pub(super) fn climb(&mut self) {
+        if self.spared() {
+            self.record.would_refuse.clear();
+            self.record.reason = None;
+            self.record.rung = None;
+            self.record.gate = None;
+            self.record.enforced = true;
+            self.record.log = None;
+        }
+    }
+
     /// An answer would have been altered.
-    pub(super) fn spared_alteration(&mut self) {
+    pub(super) fn spare_answer(&mut self) {
         self.record.enforced = false;
-        self.note("the answer would have been altered");
     }
 
     /// A gate answered in the server's place.
@@ -162,6 +199,14 @@ impl Facts {
         self.record.wire_status = Some(200);
         self.record.decision_time = now.duration_since(self.started);
         self.close(Outcome::Answered, now);
+    }
+
+    /// Of several things that were done about one answer the greatest stays.
+    pub(super) fn screened(&mut self, done: Option<(Screened, &'static str)>) {
+        let Some((action, why)) = done else { return };
+        if self.record.screened.is_none_or(|(before, _)| before < action) {
+            self.record.screened = Some((action, why));
+        }
     }
 
     pub(super) fn rendered(&mut self, tier: Tier) {
@@ -199,28 +244,31 @@ impl Facts {
             return None;
         }
         self.taken = true;
-        Some(self.record.clone())
+        // The id stays: whatever else may be said of this exchange is said under it.
+        let rest = Record::new(self.record.id.clone());
+        Some(std::mem::replace(&mut self.record, rest))
     }
 
-    pub(super) fn verdict(&self, decided: bool) -> Verdict {
+    /// The verdict that Envoy is told, once.
+    pub(super) fn verdict(&self) -> Verdict {
         let allowed = self.record.outcome == Outcome::Allowed;
         Verdict {
-            decided,
-            decision: if decided { self.record.outcome.as_str() } else { "" },
+            decided: true,
+            decision: self.record.outcome.as_str(),
             // A refusal that is recorded only is no reason of the verdict's.
             reason: self.record.reason.filter(|_| !allowed),
             code: self.record.gate.as_ref().filter(|_| !allowed).and_then(|gate| gate.code.clone()),
             server: self.record.server.as_ref().map(|(name, _)| Arc::clone(name)),
             method: self.record.method.clone(),
-            capability: self.record.capability.clone(),
-            principal: self.record.principal.clone(),
+            capability: Arc::clone(&self.record.capability),
+            principal: Arc::clone(&self.record.principal),
             id: self.record.id.clone(),
         }
     }
 }
 
 /// A caller's word, bounded.
-fn word(text: &str) -> String {
+fn word(text: &str) -> &str {
     let end = (0..=text.len().min(WORD_CAP)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.get(..end).unwrap_or_default().to_owned()
+    text.get(..end).unwrap_or_default()
 }

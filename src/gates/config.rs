@@ -26,7 +26,7 @@ pub struct GateSource {
     pub capabilities: Option<Vec<String>>,
     /// Calls that it may judge at once; further ones wait within their timeout. Default 64.
     #[serde(default)]
-    pub concurrency: Concurrency,
+    pub concurrency: Slots,
     /// When a failing gate is left alone for a while.
     #[serde(default)]
     pub breaker: BreakerSource,
@@ -315,5 +315,5 @@ bounded!(
 );
 bounded!(
     /// Calls at once, 1 to 65536.
-    Concurrency, 64, 1, 65536
+    Slots, 64, 1, 65536
 );

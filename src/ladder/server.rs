@@ -9,9 +9,14 @@ use crate::identity::metadata::Metadata;
 use crate::policy::{Policy, Prices, Scopes};
 use crate::record::Record;
 use crate::refusal::Denials;
-use crate::upstream::Credential;
+use crate::screen::Detectors;
+use crate::upstream::{Credential, Freshness};
 
+use super::budget::HeldAnswers;
 use super::head::normal_authority;
+
+/// The default of [`Snapshot::held_answers`].
+const HELD_ANSWERS: usize = 256 * 1024 * 1024;
 
 /// What kind of traffic a server entry guards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,14 +112,16 @@ pub struct Server {
     pub prices: Prices,
     /// Definitions as approved.
     pub record: Record,
+    /// Whether what was approved is still what is offered; `None` for plain HTTP, which has no record.
+    pub freshness: Option<Arc<Freshness>>,
     /// What is presented upstream instead of the caller's token.
     pub credential: Credential,
     /// Bounds.
     pub limits: Limits,
     /// Wire forms of refusals.
     pub denials: Denials,
-    /// Whether answers other than listings are read.
-    pub screen: bool,
+    /// What is looked for in answers other than listings; `None` where they are not read.
+    pub screen: Option<Detectors>,
     /// External opinions on its calls.
     pub gates: Gates,
     /// Shadow mode: refusals of the policy class are recorded, and the call goes on.
@@ -125,6 +132,7 @@ pub struct Server {
 pub struct Snapshot {
     servers: Vec<Arc<Server>>,
     unmatched: Unmatched,
+    held_answers: Arc<HeldAnswers>,
     routes: HashMap<String, usize>,
     clusters: HashMap<String, usize>,
     addresses: HashMap<(String, String), usize>,
@@ -155,6 +163,7 @@ impl Snapshot {
         let mut snapshot = Self {
             servers: Vec::new(),
             unmatched,
+            held_answers: Arc::new(HeldAnswers::new(HELD_ANSWERS)),
             routes: HashMap::new(),
             clusters: HashMap::new(),
             addresses: HashMap::new(),
@@ -195,6 +204,20 @@ impl Snapshot {
                 }
             }
         }
+    }
+
+    /// The same with another bound on the bytes of answers held at one time. Whoever replaces a snapshot by one with the
+    /// same bound hands the old one's over, so that the answers it still holds go on counting.
+    #[must_use]
+    pub fn with_held_answers(mut self, bound: Arc<HeldAnswers>) -> Self {
+        self.held_answers = bound;
+        self
+    }
+
+    /// The bound on the bytes of answers held at one time, 256 MiB unless another was set.
+    #[must_use]
+    pub fn held_answers(&self) -> &Arc<HeldAnswers> {
+        &self.held_answers
     }
 
     /// All servers in configuration order.
@@ -244,5 +267,19 @@ impl Snapshot {
     pub fn on_authority(&self, authority: &str) -> Option<impl Iterator<Item = &Arc<Server>>> {
         let indices = self.authorities.get(authority)?;
         Some(indices.iter().filter_map(|index| self.servers.get(*index)))
+    }
+
+    /// Whether some server names the host of this comparable authority, under whatever port. Linear in the servers: for
+    /// tunnels only.
+    #[must_use]
+    pub fn on_host(&self, authority: &str) -> bool {
+        self.authorities.keys().any(|guarded| without_port(guarded) == without_port(authority))
+    }
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
     }
 }

@@ -14,8 +14,12 @@
 //! Pure: whoever read the files turns the paths and offsets of faults into lines.
 
 mod build;
+mod compare;
 mod definitions;
 mod digest;
+mod listing;
+pub mod mirrored;
+pub mod schema;
 mod source;
 
 #[cfg(test)]
@@ -28,8 +32,12 @@ use crate::message::json::Document;
 use crate::policy::Label;
 
 pub use build::RecordFault;
+pub use compare::{differences, same};
 pub use definitions::{Definitions, DefinitionsFault};
 pub use digest::{Digest, DigestError, MalformedDigest};
+pub use listing::{Listed, Listing};
+pub use mirrored::Mirrored;
+pub use schema::{Schema, Uncompilable};
 pub use source::{CapabilitySource, Permission, RecordSource, Recorded};
 
 /// What was approved of one server; by default nothing.
@@ -45,6 +53,9 @@ pub struct Entry {
     document: Document,
     canonical: Box<[u8]>,
     digest: Digest,
+    input: Option<Result<Schema, Uncompilable>>,
+    output: Option<Result<Schema, Uncompilable>>,
+    mirrored: Mirrored,
 }
 
 impl Record {
@@ -58,6 +69,11 @@ impl Record {
     #[must_use]
     pub fn entry(&self, label: &Label) -> Option<&Arc<Entry>> {
         self.entries.get(label)
+    }
+
+    /// All capabilities, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (&Label, &Arc<Entry>)> {
+        self.entries.iter()
     }
 
     /// How many capabilities there are.
@@ -90,5 +106,24 @@ impl Entry {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The compiled `inputSchema` of a tool; an error when nothing can be checked against it, `None` when the definition has
+    /// none.
+    #[must_use]
+    pub fn input(&self) -> Option<&Result<Schema, Uncompilable>> {
+        self.input.as_ref()
+    }
+
+    /// The compiled `outputSchema` of a tool; as [`Entry::input`].
+    #[must_use]
+    pub fn output(&self) -> Option<&Result<Schema, Uncompilable>> {
+        self.output.as_ref()
+    }
+
+    /// The arguments of a tool that are repeated in headers.
+    #[must_use]
+    pub fn mirrored(&self) -> &Mirrored {
+        &self.mirrored
     }
 }

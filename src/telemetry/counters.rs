@@ -10,7 +10,7 @@ use crate::protocol::Method;
 use crate::refusal::Reason;
 use crate::refusal::frame::Tier;
 
-use super::audit::{Outcome, Record};
+use super::audit::{Outcome, Record, Screened};
 
 const OUTCOMES: [Outcome; 5] =
     [Outcome::Allowed, Outcome::Refused, Outcome::Passed, Outcome::Answered, Outcome::Aborted];
@@ -20,6 +20,8 @@ pub struct Counters {
     servers: Vec<Arc<str>>,
     /// By server (the last one: none), method (the last one: other), then outcome without reason and every reason.
     decisions: Vec<AtomicU64>,
+    /// By server (the last one: none), then [`Screened::ALL`].
+    screened: Vec<[AtomicU64; Screened::ALL.len()]>,
     /// Refusals that were recorded only, by server (the last one: none) and reason.
     would_deny: Vec<AtomicU64>,
     entries_hidden: AtomicU64,
@@ -45,9 +47,11 @@ impl Counters {
     #[must_use]
     pub fn new(servers: Vec<Arc<str>>) -> Self {
         let cells = (servers.len() + 1) * (Method::ALL.len() + 1) * Self::width();
+        let screened = std::iter::repeat_with(Default::default).take(servers.len() + 1).collect();
         let would_deny = (servers.len() + 1) * Reason::ALL.len();
         Self {
             servers,
+            screened,
             decisions: (0..cells).map(|_| AtomicU64::new(0)).collect(),
             would_deny: (0..would_deny).map(|_| AtomicU64::new(0)).collect(),
             entries_hidden: AtomicU64::new(0),
@@ -83,6 +87,11 @@ impl Counters {
         let cell = (server * (Method::ALL.len() + 1) + method) * Self::width() + outcome;
         if let Some(counter) = self.decisions.get(cell) {
             counter.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some((action, _)) = record.screened {
+            if let Some(counter) = self.screened.get(server).and_then(|actions| actions.get(action as usize)) {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
         }
         self.entries_hidden.fetch_add(record.entries_hidden, Ordering::Relaxed);
         match record.tier {
@@ -123,6 +132,7 @@ impl Counters {
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let mut samples = self.decision_samples();
+        samples.extend(self.screened_samples());
         samples.extend(self.would_deny_samples());
         let single =
             |name, counter: &AtomicU64| Sample { name, labels: Vec::new(), value: counter.load(Ordering::Relaxed) };
@@ -137,6 +147,17 @@ impl Counters {
             });
         }
         samples
+    }
+
+    fn screened_samples(&self) -> impl Iterator<Item = Sample> {
+        self.screened.iter().enumerate().flat_map(|(index, actions)| {
+            let server = self.servers.get(index).map_or("_none", |name| name);
+            Screened::ALL.iter().zip(actions).filter_map(move |(action, counter)| {
+                let value = counter.load(Ordering::Relaxed);
+                let labels = vec![("server", server.to_owned()), ("action", action.as_str().to_owned())];
+                (value > 0).then_some(Sample { name: "portcullis.screened", labels, value })
+            })
+        })
     }
 
     fn would_deny_samples(&self) -> impl Iterator<Item = Sample> {

@@ -3,6 +3,7 @@
 mod convert;
 mod gates;
 mod identity;
+pub(super) mod listing;
 mod policy;
 mod record;
 
@@ -12,19 +13,23 @@ use url::Url;
 
 use super::Context;
 use super::report::Report;
-use crate::config::model::{Kind, Mode, ProtocolVersion, Screen, Server};
+use crate::config::model::{Kind, Mode, ProtocolVersion, ScreenSource, Server};
 use crate::config::tree::Node;
 use crate::ladder;
 use crate::ladder::origin::normal;
 use crate::policy::Segment;
 use crate::record::Recorded;
+use crate::screen::Detectors;
 
 /// Keys that mean something on MCP servers only.
 const MCP_ONLY: [&str; 8] =
     ["protocol", "policy", "record", "capability_scopes", "limits", "timeouts", "denials", "screen"];
 
+/// Keys of `upstream` that are for our own listings.
+const LISTING_ONLY: [&str; 5] = ["url", "listing_credential", "timeout", "concurrency", "ca"];
+
 /// Looks at one server of the configuration.
-struct Check<'a> {
+pub(super) struct Check<'a> {
     server: &'a Server,
     index: usize,
     context: &'a Context<'a>,
@@ -39,6 +44,10 @@ impl<'a> Check<'a> {
 
     fn fault(&self, path: &[Segment], message: &str, report: &mut Report) {
         report.fault(self.context.path, self.at(path), message);
+    }
+
+    fn warning(&self, path: &[Segment], message: &str, report: &mut Report) {
+        report.warning(self.context.path, self.at(path), message);
     }
 
     /// A required key that is not there.
@@ -70,13 +79,19 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
     check.kind(report);
     check.authorization_server(report);
     let credential = check.credential(report);
+    let screen = check.screen(report);
     let scopes = policy::scopes(&check, report).map(Arc::new);
     let (policy, home) = policy::policy(&check, report);
     let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
     let authenticator = identity::authenticator(&check, policy.as_ref(), scopes.as_ref(), report);
     let metadata = identity::metadata(&check, scopes.as_deref(), report);
     let gates = gates::gates(&check, judged.as_ref().map(|judged| &judged.prices), report);
+    let listing = listing::settings(&check, report);
     let judged = judged?;
+    let freshness = match server.kind {
+        Kind::Mcp => Some(listing::freshness(server, &judged.record, listing?)?),
+        Kind::Http => None,
+    };
     let server = ladder::Server {
         name: Arc::from(server.name.as_str()),
         index,
@@ -91,10 +106,11 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         policy: policy?,
         prices: judged.prices,
         record: judged.record,
+        freshness,
         credential: credential?,
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
-        screen: server.screen == Screen::On,
+        screen: screen?,
         gates: gates?,
         shadow: server.mode == Mode::Shadow,
     };
@@ -148,9 +164,11 @@ impl Check<'_> {
         match (&self.server.upstream.url, self.server.kind) {
             (None, Kind::Mcp) if self.at(&[]).get("upstream").is_none() => self.missing(&[], "upstream", report),
             (None, Kind::Mcp) => self.missing(&["upstream".into()], "url", report),
-            (None, Kind::Http) => {}
-            (Some(_), Kind::Http) => {
-                self.fault(&path, "expected `upstream.url` on servers of `kind: mcp` only; remove it", report);
+            (_, Kind::Http) => {
+                for key in LISTING_ONLY.iter().filter(|key| self.at(&["upstream".into()]).get(key).is_some()) {
+                    let message = format!("expected `upstream.{key}` on servers of `kind: mcp` only; remove it");
+                    self.fault(&["upstream".into(), (*key).into()], &message, report);
+                }
             }
             (Some(text), Kind::Mcp) => {
                 let url =
@@ -214,6 +232,18 @@ impl Check<'_> {
                 self.fault(&path, message, report);
             }
             _ => {}
+        }
+    }
+
+    /// `None` when it is faulty, which was told; `Some(None)` where answers are not read.
+    fn screen(&self, report: &mut Report) -> Option<Option<Detectors>> {
+        let ScreenSource::On(source) = &self.server.screen else { return Some(None) };
+        match Detectors::compile(source) {
+            Ok(detectors) => Some(Some(detectors)),
+            Err(error) => {
+                self.fault(&["screen".into(), "patterns".into()], &error.to_string(), report);
+                None
+            }
         }
     }
 

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserializer, Error};
 
 use super::matcher::Match;
 use super::values::{ByteSize, FileOr, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
 use crate::gates::config::GateSource;
 use crate::identity::config::IdentitySource;
 use crate::policy::{OneOrMany, PolicySource};
+use crate::screen::ScreenSource;
 use crate::upstream::CredentialSource;
 
 /// One upstream server that Portcullis guards.
@@ -78,10 +78,10 @@ pub struct Server {
     /// How refusals look.
     #[serde(default)]
     pub denials: Denials,
-    /// Whether the answers of tools, prompts and resources are read (default) or, with `off`, pass unseen. Listings and
-    /// `server/discover` are always read.
+    /// What is looked for in the answers of tools, prompts and resources; by default all there is. With `off` they pass
+    /// unseen, and no structured answer is held to its `outputSchema`. Listings and `server/discover` are always read.
     #[serde(default)]
-    pub screen: Screen,
+    pub screen: ScreenSource,
 }
 
 fn gates_budget() -> Period {
@@ -163,25 +163,83 @@ impl JsonSchema for AuthorizationServer {
     }
 }
 
-/// The upstream server.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// The upstream server. Everything but `credential` is for our own listings of it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Upstream {
     /// Its URL, an absolute http or https URL. Required for `kind: mcp`; a record that was taken from another URL is a
     /// warning.
     pub url: Option<String>,
     /// What forwarded calls carry as `Authorization` in place of the caller's: `none` (default; the caller's is removed),
     /// `passthrough` (the caller's stays) or `{bearer: {file: …}}` or `{bearer: {env: …}}`.
-    #[serde(default)]
     pub credential: CredentialSource,
+    /// What our own listings carry: `none` or a bearer. Default the `credential`, when that is a bearer.
+    pub listing_credential: Option<CredentialSource>,
+    /// For one page of our own listings to be there. Default 5s.
+    pub timeout: Period,
+    /// Lists that are walked at the same time, 1 to 4. Default 4.
+    pub concurrency: Concurrency,
+    /// A PEM file with the authorities that may vouch for the server, in place of those of the web.
+    pub ca: Option<PathBuf>,
 }
 
-/// The record's file.
+impl Default for Upstream {
+    fn default() -> Self {
+        Self {
+            url: None,
+            credential: CredentialSource::None,
+            listing_credential: None,
+            timeout: Period::seconds(5),
+            concurrency: Concurrency::default(),
+            ca: None,
+        }
+    }
+}
+
+/// A number of lists that are walked at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "u8")]
+pub struct Concurrency(#[schemars(range(min = 1, max = 4))] u8);
+
+impl Concurrency {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self(4)
+    }
+}
+
+impl TryFrom<u8> for Concurrency {
+    type Error = String;
+
+    fn try_from(value: u8) -> Result<Self, String> {
+        match value {
+            1..=4 => Ok(Self(value)),
+            _ => Err(format!("expected a number of lists from 1 to 4, found {value}")),
+        }
+    }
+}
+
+/// The record's file, and how fresh what it says must be.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordFile {
     /// The path of the record's YAML file, relative to this file. The definitions lie beside it.
     pub file: PathBuf,
+    /// How long a capability that matched its record counts as unchanged; then the server is listed again before the next
+    /// call of it. At least 1s. Default 60s.
+    #[serde(default = "a_minute")]
+    pub refresh: Period,
+}
+
+fn a_minute() -> Period {
+    Period::seconds(60)
 }
 
 /// Bounds on what is read. Whatever is over its bound is refused, never cut.
@@ -293,56 +351,4 @@ pub enum StepUp {
     Challenge,
     /// A policy frame.
     Frame,
-}
-
-/// Whether answers beyond listings are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Screen {
-    /// They are.
-    #[default]
-    On,
-    /// They pass unseen.
-    Off,
-}
-
-impl<'de> Deserialize<'de> for Screen {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ScreenVisitor)
-    }
-}
-
-struct ScreenVisitor;
-
-/// The mapping form: no key of it exists in this version.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Detectors {}
-
-impl<'de> Visitor<'de> for ScreenVisitor {
-    type Value = Screen;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("`off`, or nothing at all for the default (answers are read)")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Screen, E> {
-        match text {
-            "off" => Ok(Screen::Off),
-            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Screen, A::Error> {
-        Detectors::deserialize(MapAccessDeserializer::new(map)).map(|Detectors {}| Screen::On)
-    }
-}
-
-impl JsonSchema for Screen {
-    fn schema_name() -> Cow<'static, str> {
-        "Screen".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"oneOf": [{"const": "off"}, {"type": "object", "additionalProperties": false}]})
-    }
 }
