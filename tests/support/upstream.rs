@@ -264,8 +264,11 @@ fn serve(mut stream: impl Read + Write, shared: &Shared) {
     let mut rest = Vec::new();
     while let Some(seen) = read_request(&mut stream, &mut rest) {
         shared.seen.lock().expect("no reader panicked").push(seen.clone());
+        // What a test scripts is for callers: our own listings stay honest, or no call would pass rung 15.
+        let own = seen.path == OWN_PATH;
         let script = shared.script.lock().expect("no script panicked").clone();
-        if !script(&seen).play(&mut stream, shared) {
+        let answer = if own { mcp::answer(&seen) } else { script(&seen) };
+        if !answer.play(&mut stream, shared) {
             return;
         }
     }

@@ -123,10 +123,13 @@ fn listings_that_are_none_are_refused() {
         let reply = stack.refuses_answer(&stack.request(&list()), "answer.unreadable");
         assert_frame(&reply, 502, -32010, Some(&json!(1)));
     }
-    let tools = json!([{"name": "search_cases"}, {"Name": "export_cases", "name": "search_cases"}, {"name": 1}, 7, null, {"name": "search_cases"}]);
+    let one = fixture::definitions("tool:")[0].clone();
+    let (mut lower, mut other) = (one.clone(), one.clone());
+    lower["Name"] = json!("export_cases");
+    other["name"] = json!(1);
+    let tools = json!([one, lower, other, 7, null, one]);
     stack.upstream.answer(Answer::json(&json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}})));
     let result = stack.allows(&stack.request(&list())).json()["result"].clone();
-    let one = json!({"name": "search_cases"});
     assert_eq!(result, json!({"tools": [one, one], "cacheScope": "private"}));
 }
 
