@@ -284,7 +284,7 @@ impl Exchange {
             headers: rendered.headers,
             body: rendered.body,
             details: format!("portcullis_{}", refusal.reason.as_str()),
-            verdict: self.facts.verdict(true),
+            verdict: self.facts.verdict(),
         })))
     }
 }

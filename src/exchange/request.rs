@@ -9,19 +9,19 @@ use crate::ladder::definition::Standing;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, arguments, body, definition, envelope, headers, listed, message, metadata, method, origin, permission,
-    policy, route, scope, token,
+    Head, Kind, Server, arguments, body, definition, envelope, headers, listed, message, metadata, method, origin,
+    permission, policy, route, scope, token,
 };
 use crate::message::headers::Headers;
 use crate::message::json::Document;
-use crate::policy::{Capability, Label};
+use crate::policy::Label;
 use crate::protocol::target::{self, Target};
 use crate::protocol::{Id, Message, Method};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
 use crate::telemetry::audit::Outcome;
 
 use super::response::Asking;
-use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step};
+use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step, Verdict};
 
 /// A request whose identity is being established.
 pub(super) struct Pending {
@@ -95,7 +95,7 @@ impl Exchange {
             headers: answer.headers,
             body: answer.body,
             details: "portcullis_metadata".to_owned(),
-            verdict: self.facts.verdict(true),
+            verdict: self.facts.verdict(),
         })))
     }
 
@@ -103,7 +103,7 @@ impl Exchange {
     fn pass(&mut self, now: Now) -> Step {
         self.facts.pass(now.instant);
         self.facts.close(Outcome::Passed, now.instant);
-        let verdict = self.facts.verdict(true);
+        let verdict = self.facts.verdict();
         Step::finish(Replies::one(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict }))
     }
 
@@ -130,8 +130,8 @@ impl Exchange {
         }
         self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.body_time));
         self.state = State::AwaitingBody(Accepted { server, head, caller, held });
-        let verdict = self.facts.verdict(false);
-        Step::wait(Replies::one(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict }))
+        let reply = Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: Verdict::none() };
+        Step::wait(Replies::one(reply))
     }
 
     /// Plain HTTP beside MCP: who is calling was all there was to judge.
@@ -139,7 +139,7 @@ impl Exchange {
         let edits = forward::request(&head.headers, &server.credential, false);
         self.facts.allow(now.instant);
         self.facts.close(Outcome::Allowed, now.instant);
-        let verdict = self.facts.verdict(true);
+        let verdict = self.facts.verdict();
         Step::finish(Replies::one(Reply::RequestHeaders { edits, verdict }))
     }
 
@@ -243,20 +243,20 @@ impl Exchange {
 
     /// Notes for the record what the call is about: the price list's label where there is one.
     fn name_capability(&mut self, server: &Server, target: &Target<'_>) {
-        let label = |kind: &str, name: &str, priced: Option<&Capability>| {
-            priced.map_or_else(|| format!("{kind}:{name}"), |capability| capability.text.to_string())
-        };
-        let text = match target {
+        let (kind, name, priced) = match target {
             Target::Baseline | Target::Unnamed(_) => return,
-            Target::Priceless(what) => (*what).to_owned(),
-            Target::Tool(name) => label("tool", name, server.prices.tool(name)),
-            Target::Prompt(name) => label("prompt", name, server.prices.prompt(name)),
+            Target::Priceless(what) => return self.facts.unpriced(what),
+            Target::Tool(name) => ("tool", name, server.prices.tool(name)),
+            Target::Prompt(name) => ("prompt", name, server.prices.prompt(name)),
             Target::Resources(uris) => {
                 let Some(uri) = uris.first() else { return };
-                label("resource", uri, server.prices.covering(uri).ok().and_then(|covering| covering.first().copied()))
+                ("resource", uri, server.prices.covering(uri).ok().and_then(|covering| covering.first().copied()))
             }
         };
-        self.facts.capability(&text);
+        match priced {
+            Some(capability) => self.facts.capability(&capability.text),
+            None => self.facts.unpriced(&format!("{kind}:{name}")),
+        }
     }
 
     /// The verdict: the call goes to the server.
@@ -267,7 +267,7 @@ impl Exchange {
         let read = !method.is_notification() && (server.screen.is_some() || ours);
         let edits = forward::request(&accepted.head.headers, &server.credential, read);
         self.facts.allow(now.instant);
-        let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict(true) });
+        let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict() });
         if !read {
             self.facts.close(Outcome::Allowed, now.instant);
             return Step::finish(replies);

@@ -34,11 +34,13 @@ pub fn find(snapshot: &Snapshot, head: &Head) -> Result<Route, Refusal> {
             )));
         }
     }
-    let authority = head.authority();
     let found = attributes.route.as_deref().and_then(|name| snapshot.by_route(name));
     let found = found.or_else(|| attributes.cluster.as_deref().and_then(|name| snapshot.by_cluster(name)));
-    let found = found.or_else(|| snapshot.by_address(&authority, head.path()));
     if let Some(server) = found {
+        return Ok(Route::Guarded(Arc::clone(server)));
+    }
+    let authority = head.authority();
+    if let Some(server) = snapshot.by_address(&authority, head.path()) {
         return Ok(Route::Guarded(Arc::clone(server)));
     }
     match snapshot.on_authority(&authority) {

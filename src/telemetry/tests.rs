@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use super::audit::{Audit, Outcome, Record, write_line};
+use super::audit::{Audit, Outcome, Record, Screened, write_line};
 use super::counters::{Counters, Sample};
 use crate::protocol::Method;
 use crate::refusal::frame::Tier;
@@ -15,10 +15,10 @@ fn record() -> Record {
     record.reason = Some(Reason::PolicyUnpriced);
     record.rung = Some(Rung::Permission);
     record.server = Some(("cases".into(), 0));
-    record.principal = "ana@acme.com".to_owned();
-    record.method = "tools/call".to_owned();
+    record.principal = "ana@acme.com".into();
+    record.method = "tools/call".into();
     record.listed = Some(Method::ToolsCall);
-    record.capability = "tool:a\"b".to_owned();
+    record.capability = "tool:a\"b".into();
     record.wire_status = Some(200);
     record.decision_time = Duration::from_micros(12);
     record.duration = Duration::from_micros(34);
@@ -63,13 +63,31 @@ fn what_was_not_ours_to_read_is_said_to_be_unknown() {
 }
 
 #[test]
+fn what_was_done_about_an_answer_is_written_and_counted() {
+    let counters = Counters::new(vec!["cases".into()]);
+    for (action, count) in [(Screened::Counted, 1), (Screened::Notice, 2), (Screened::Withheld, 3)] {
+        let mut screened = record();
+        screened.screened = Some((action, "why it was"));
+        (0..count).for_each(|_| counters.decided(&screened));
+        let parsed: serde_json::Value = serde_json::from_str(&line(screened)).unwrap();
+        assert_eq!((&parsed["screened"], &parsed["screened_reason"]), (&action.as_str().into(), &"why it was".into()));
+        let samples = counters.samples();
+        assert_eq!(value(&samples, "portcullis.screened", &["cases", action.as_str()]), Some(count));
+    }
+    let mut nobody = record();
+    (nobody.server, nobody.screened) = (None, Some((Screened::Notice, "")));
+    counters.decided(&nobody);
+    assert_eq!(value(&counters.samples(), "portcullis.screened", &["_none", "notice"]), Some(1));
+}
+
+#[test]
 fn decisions_are_counted_under_closed_labels() {
     let counters = Counters::new(vec!["cases".into(), "other".into()]);
     counters.decided(&record());
     counters.decided(&record());
     let mut unlisted = record();
     (unlisted.listed, unlisted.server, unlisted.tier) = (None, None, Tier::Minimal);
-    unlisted.method = "made/up".to_owned();
+    unlisted.method = "made/up".into();
     counters.decided(&unlisted);
     let mut allowed = record();
     (allowed.reason, allowed.outcome, allowed.server) = (None, Outcome::Allowed, Some(("other".into(), 1)));
@@ -132,7 +150,7 @@ fn a_slow_reader_of_the_audit_delays_nobody_and_every_record_is_written_or_count
     }
     drop(audit);
     writer.unwrap().join().unwrap();
-    let lines = written.lock().unwrap().iter().filter(|byte| **byte == b'\n').count();
+    let lines = String::from_utf8_lossy(&written.lock().unwrap()).lines().count();
     let dropped = value(&counters.samples(), "portcullis.audit.dropped", &[]).unwrap();
     assert!(dropped > 0, "the queue is bounded");
     assert_eq!(lines as u64 + dropped, RECORDS as u64);

@@ -7,6 +7,7 @@
     reason = "tests are written to be read, not to save an allocation"
 )]
 
+mod arguments;
 mod clients;
 mod egress;
 mod harness;

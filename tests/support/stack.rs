@@ -33,7 +33,17 @@ impl Stack {
 
     /// As [`Self::start`], with substitutions in portcullis.yaml ([`fixture::configuration`]) and in edge.yaml.
     pub(crate) fn with(config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
-        Self::made(None, |config, _| substitute(&config, config_edits), |edge, _| substitute(&edge, envoy_edits))
+        Self::recording(&[], config_edits, envoy_edits)
+    }
+
+    /// As [`Self::with`], with further tools in the record.
+    pub(crate) fn recording(tools: &[Value], config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
+        Self::built(
+            None,
+            tools,
+            |config, _| substitute(&config, config_edits),
+            |edge, _| substitute(&edge, envoy_edits),
+        )
     }
 
     /// As [`Self::start`], but Envoy forwards to the server on this port; `upstream` stands idle.
@@ -47,9 +57,18 @@ impl Stack {
         config: impl FnOnce(String, &Parts<'_>) -> String,
         edge: impl FnOnce(String, &Parts<'_>) -> String,
     ) -> Self {
+        Self::built(before, &[], config, edge)
+    }
+
+    fn built(
+        before: Option<u16>,
+        tools: &[Value],
+        config: impl FnOnce(String, &Parts<'_>) -> String,
+        edge: impl FnOnce(String, &Parts<'_>) -> String,
+    ) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
-        fixture::write_files(dir.path());
+        fixture::write_files(dir.path(), tools);
         let ports = Ports { idp: idp.port, upstream: upstream.port };
         let parts = Parts { dir: dir.path(), idp: &idp };
         let file = dir.path().join("portcullis.yaml");
