@@ -71,7 +71,7 @@ impl Load {
     /// Waits until `counter` has grown by `more`.
     fn more(counter: &AtomicUsize, more: usize) {
         let goal = counter.load(Ordering::SeqCst) + more;
-        let reached = wait_for(Duration::from_secs(60), || (counter.load(Ordering::SeqCst) >= goal).then_some(()));
+        let reached = wait_for(Duration::from_mins(1), || (counter.load(Ordering::SeqCst) >= goal).then_some(()));
         assert!(reached.is_some(), "expected {goal} answers within a minute, got {counter:?}");
     }
 }
