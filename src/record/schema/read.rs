@@ -89,11 +89,10 @@ impl Place {
     fn under(self, key: &str) -> Self {
         match self {
             Self::Data => Self::Data,
-            Self::Map => Self::Schema,
             Self::Schema | Self::Branch if DATA.contains(&key) => Self::Data,
             Self::Schema | Self::Branch if MAPS.contains(&key) => Self::Map,
             Self::Schema | Self::Branch if BRANCHES.contains(&key) => Self::Branch,
-            Self::Schema | Self::Branch => Self::Schema,
+            Self::Map | Self::Schema | Self::Branch => Self::Schema,
         }
     }
 
@@ -182,7 +181,7 @@ fn leads_to_schema(reference: &str) -> bool {
     let Some((_, fragment)) = reference.split_once('#') else { return true };
     let Some(pointer) = percent_decoded(fragment) else { return false };
     let Some(tokens) = pointer.strip_prefix('/') else { return true };
-    tokens.split('/').fold(Place::Schema, |place, token| place.under(token)).is_schema()
+    tokens.split('/').fold(Place::Schema, Place::under).is_schema()
 }
 
 /// A fragment without its percent-encoding (RFC 6901 §6); `None` for one that is malformed, or encodes a slash, which may or
