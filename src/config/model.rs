@@ -17,11 +17,12 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub use crate::screen::ScreenSource;
 pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
     AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile,
-    Screen, Server, StepUp, Timeouts, Upstream,
+    Server, StepUp, Timeouts, Upstream,
 };
 pub use values::{
     ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus,
@@ -43,15 +44,24 @@ pub struct Configuration {
     /// Threads that serve calls. Default 1: a call costs microseconds, and one thread on one core is the quickest.
     #[serde(default = "one")]
     pub worker_threads: NonZeroUsize,
-    /// HTTP exchanges that may be open at once on one connection of Envoy; what is beyond waits in Envoy. Default 1024.
+    /// HTTP exchanges that may be open at once; one beyond is answered at once with `overloaded`. A running SSE answer is
+    /// one. Default 16384.
     #[serde(default)]
     pub max_streams: MaxStreams,
+    /// Bytes of answers that may be held back at one time to be judged, of all servers together; further ones are refused
+    /// as `overloaded`. Default 256MiB.
+    #[serde(default = "held_answers")]
+    pub held_answers: ByteSize,
     /// The upstream servers that Portcullis guards, at least one.
     #[schemars(length(min = 1))]
     pub servers: Vec<Server>,
     /// What Portcullis tells about itself.
     #[serde(default)]
     pub telemetry: Telemetry,
+}
+
+fn held_answers() -> ByteSize {
+    ByteSize::mebibytes(256)
 }
 
 fn one() -> NonZeroUsize {
@@ -69,10 +79,10 @@ pub enum Unmatched {
     Pass,
 }
 
-/// A bound on concurrent streams, 1 to 65,536.
+/// A bound on concurrent streams, 1 to 1,048,576.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "u32")]
-pub struct MaxStreams(#[schemars(range(min = 1, max = 65_536))] u32);
+pub struct MaxStreams(#[schemars(range(min = 1, max = 1_048_576))] u32);
 
 impl MaxStreams {
     /// The bound.
@@ -84,7 +94,7 @@ impl MaxStreams {
 
 impl Default for MaxStreams {
     fn default() -> Self {
-        Self(1024)
+        Self(16_384)
     }
 }
 
@@ -93,8 +103,8 @@ impl TryFrom<u32> for MaxStreams {
 
     fn try_from(value: u32) -> Result<Self, String> {
         match value {
-            1..=65_536 => Ok(Self(value)),
-            _ => Err(format!("expected a number of streams from 1 to 65536, found {value}")),
+            1..=1_048_576 => Ok(Self(value)),
+            _ => Err(format!("expected a number of streams from 1 to 1048576, found {value}")),
         }
     }
 }
@@ -137,9 +147,6 @@ pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
         ("listen.admin", _) => Some("the admin listener (`admin`)"),
         ("servers.gates", _) => Some("asking external gates (`gates`)"),
         ("servers.mode", Some("shadow")) => Some("`mode: shadow`"),
-        ("servers.screen.patterns" | "servers.screen.invisible" | "servers.screen.addressed_to_model", _) => {
-            Some("choosing detectors")
-        }
         ("telemetry.otlp", _) => Some("exporting telemetry (`otlp`)"),
         _ => None,
     }

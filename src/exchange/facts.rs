@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::protocol::Method;
 use crate::refusal::frame::Tier;
 use crate::refusal::{Reason, Refusal};
-use crate::telemetry::audit::{Outcome, Record};
+use crate::telemetry::audit::{Outcome, Record, Screened};
 
 /// Most bytes of a caller's word (a method, a name, a URI) in a record.
 const WORD_CAP: usize = 256;
@@ -98,6 +98,14 @@ impl Facts {
 
     pub(super) fn hidden(&mut self, entries: usize) {
         self.record.entries_hidden += entries as u64;
+    }
+
+    /// Of several things that were done about one answer the greatest stays.
+    pub(super) fn screened(&mut self, done: Option<(Screened, &'static str)>) {
+        let Some((action, why)) = done else { return };
+        if self.record.screened.is_none_or(|(before, _)| before < action) {
+            self.record.screened = Some((action, why));
+        }
     }
 
     pub(super) fn rendered(&mut self, tier: Tier) {

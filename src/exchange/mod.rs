@@ -15,6 +15,9 @@ mod request;
 mod response;
 mod streaming;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -58,6 +61,9 @@ pub enum Event {
     Overloaded,
     /// Something that is never expected: an unknown phase, a panic in a step, request trailers on their own.
     Fault(&'static str),
+    /// A step that panics, for the tests of what becomes of one.
+    #[cfg(test)]
+    Panic,
 }
 
 /// The time of an event.
@@ -199,6 +205,7 @@ impl Exchange {
                 State::Fresh | State::Identifying(_) | State::AwaitingBody(_),
                 Event::ResponseHeaders { headers, ends },
             ) => self.foreign_reply(&headers, ends, now),
+            (State::AwaitingAnswer(asking), Event::Deadline) => self.answer_never(&asking, now),
             (State::AwaitingAnswer(asking), Event::ResponseHeaders { headers, ends }) => {
                 self.answer_head(asking, &headers, ends, now)
             }
@@ -218,6 +225,8 @@ impl Exchange {
                 self.state = State::Drained;
                 Step::wait(Replies::new())
             }
+            #[cfg(test)]
+            (_, Event::Panic) => std::panic::panic_any("a panic that a test asked for"),
             (state, event) => self.unexpected(&state, &event, now),
         }
     }
@@ -237,6 +246,10 @@ impl Exchange {
             State::AwaitingAnswer(asking) | State::Holding(response::Held { asking, .. }) => {
                 let method = asking.asked.method.as_str();
                 self.refuse(&refusal, Some(&asking.server), asking.id_raw.as_deref(), method, now)
+            }
+            State::Identifying(request::Pending { server, .. })
+            | State::AwaitingBody(request::Accepted { server, .. }) => {
+                self.refuse(&refusal, Some(server), None, "", now)
             }
             _ => self.refuse(&refusal, None, None, "", now),
         }

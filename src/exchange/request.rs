@@ -1,4 +1,4 @@
-//! The way up: rungs 1 to 14, from the request's headers to the verdict.
+//! The way up: rungs 1 to 16, from the request's headers to the verdict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use crate::ladder::answer::Asked;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, body, envelope, headers, listed, message, metadata, method, origin, permission, policy, route,
-    scope, token,
+    Head, Kind, Server, arguments, body, envelope, headers, listed, message, metadata, method, origin, permission,
+    policy, route, scope, token,
 };
 use crate::message::headers::Headers;
-use crate::policy::Capability;
+use crate::policy::{Capability, Label};
 use crate::protocol::target::{self, Target};
 use crate::protocol::{Id, Message, Method};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
@@ -29,11 +29,18 @@ pub(super) struct Pending {
 
 /// A request whose headers were accepted.
 pub(super) struct Accepted {
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     head: Head,
     caller: Arc<Caller>,
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
     held: Option<Box<Refusal>>,
+}
+
+/// A call that has climbed the ladder.
+struct Call {
+    method: Method,
+    /// The tool or prompt that it runs.
+    capability: Option<Label>,
 }
 
 impl Exchange {
@@ -139,7 +146,7 @@ impl Exchange {
         Step::wait(Replies::one(reply))
     }
 
-    /// Rungs 9 to 14.
+    /// Rungs 9 to 16.
     pub(super) fn request_body(&mut self, accepted: &Accepted, body: Vec<u8>, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
         let document = match message::read(&server, body) {
@@ -154,7 +161,7 @@ impl Exchange {
             }
         };
         match self.climb(accepted, &message) {
-            Ok(method) => self.forward(accepted, &message, method, now),
+            Ok(call) => self.forward(accepted, &message, call, now),
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
@@ -162,7 +169,7 @@ impl Exchange {
         }
     }
 
-    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Method, Refusal> {
+    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Call, Refusal> {
         let server = &*accepted.server;
         self.facts.method(message.method, Method::parse(message.method));
         envelope::check(server, &accepted.head, message)?;
@@ -175,7 +182,16 @@ impl Exchange {
         self.name_capability(server, &target);
         let reached = permission::check(server, &accepted.caller.principal, &target)?;
         scope::capabilities(server, &accepted.caller, &reached)?;
-        Ok(method)
+        if method == Method::ToolsCall {
+            for tool in &reached {
+                arguments::check(&server.record, &tool.label, message.params, &accepted.head.headers)?;
+            }
+        }
+        let capability = match target {
+            Target::Tool(_) | Target::Prompt(_) => reached.first().map(|capability| capability.label.clone()),
+            _ => None,
+        };
+        Ok(Call { method, capability })
     }
 
     /// Notes for the record what the call is about: the price list's label where there is one.
@@ -197,10 +213,11 @@ impl Exchange {
     }
 
     /// The verdict: the call goes to the server.
-    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, method: Method, now: Now) -> Step {
+    fn forward(&mut self, accepted: &Accepted, message: &Message<'_>, call: Call, now: Now) -> Step {
+        let Call { method, capability } = call;
         let server = &accepted.server;
         let ours = method.listed_member().is_some() || method == Method::Discover;
-        let read = !method.is_notification() && (server.screen || ours);
+        let read = !method.is_notification() && (server.screen.is_some() || ours);
         let edits = forward::request(&accepted.head.headers, &server.credential, read);
         self.facts.allow(now.instant);
         let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict(true) });
@@ -208,9 +225,11 @@ impl Exchange {
             self.facts.close(Outcome::Allowed, now.instant);
             return Step::finish(replies);
         }
+        self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.wait_time));
         self.state = State::AwaitingAnswer(Asking {
             server: Arc::clone(server),
             caller: Arc::clone(&accepted.caller),
+            capability,
             asked: Asked { method, id: message.id.map(Id::key) },
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });

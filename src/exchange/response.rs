@@ -1,16 +1,20 @@
-//! The way back: rungs 18 to 20 on an answer that is one JSON document.
+//! The way back: rungs 18 to 21 on an answer that is one JSON document.
 //!
 //! Its headers are withheld until the last byte is here and judged, so that a refusal can still have its own status.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
+
 use crate::identity::Caller;
 use crate::ladder::answer::{self, Asked, Content, Form};
+use crate::ladder::budget::{HeldAnswers, Share};
 use crate::ladder::forward::{self, HeaderEdits};
-use crate::ladder::{Server, discover, listing};
+use crate::ladder::{Server, discover, listing, screen};
 use crate::message::headers::Headers;
-use crate::message::json::Document;
+use crate::message::json::{Document, Value};
+use crate::policy::Label;
 use crate::protocol::Method;
 use crate::refusal::Refusal;
 use crate::telemetry::audit::Outcome;
@@ -21,6 +25,8 @@ use super::{Exchange, Now, Replies, Reply, State, Step, streaming};
 pub(super) struct Asking {
     pub(super) server: Arc<Server>,
     pub(super) caller: Arc<Caller>,
+    /// The tool or prompt that was called.
+    pub(super) capability: Option<Label>,
     pub(super) asked: Asked,
     /// The caller's id, byte for byte.
     pub(super) id_raw: Option<String>,
@@ -30,16 +36,63 @@ pub(super) struct Asking {
 pub(super) struct Held {
     pub(super) asking: Asking,
     status: u16,
-    bytes: Vec<u8>,
+    body: Pieces,
     deadline: Option<Instant>,
+}
+
+/// A body in the pieces in which it came. They become one in one go, so that no byte is copied twice and, when there is
+/// but one piece, none at all.
+struct Pieces {
+    pieces: SmallVec<[Vec<u8>; 1]>,
+    length: usize,
+    share: Share,
+}
+
+impl Pieces {
+    fn new(bound: &Arc<HeldAnswers>) -> Self {
+        Self { pieces: SmallVec::new(), length: 0, share: Share::new(bound) }
+    }
+
+    fn push(&mut self, bytes: Vec<u8>, cap: usize) -> Result<(), Refusal> {
+        self.length = self.length.saturating_add(bytes.len());
+        if self.length > cap {
+            return Err(answer::too_large());
+        }
+        self.share.set(self.length).map_err(answer::overloaded)?;
+        if !bytes.is_empty() {
+            self.pieces.push(bytes);
+        }
+        Ok(())
+    }
+
+    fn join(&mut self) -> Vec<u8> {
+        if self.pieces.len() <= 1 {
+            return self.pieces.pop().unwrap_or_default();
+        }
+        let mut whole = Vec::with_capacity(self.length);
+        self.pieces.drain(..).for_each(|piece| whole.extend_from_slice(&piece));
+        whole
+    }
 }
 
 /// An answer that was judged.
 pub(super) struct Judged {
     /// The bytes to send down.
     pub(super) bytes: Vec<u8>,
-    /// Whether they depend on who asked.
+    /// Whether they are others than those that came.
+    pub(super) rewritten: bool,
+    /// Whether they depend on who asked: nobody may cache them for someone else.
     pub(super) private: bool,
+}
+
+impl Judged {
+    fn as_it_came(document: Document) -> Self {
+        Self { bytes: document.into_bytes(), rewritten: false, private: false }
+    }
+
+    fn empty() -> Self {
+        Self { bytes: Vec::new(), rewritten: false, private: false }
+    }
 }
 
 impl Exchange {
@@ -54,10 +107,17 @@ impl Exchange {
         let plain = Reply::ResponseHeaders { edits: HeaderEdits::default() };
         match form {
             Form::Untouched | Form::Empty => self.echo(plain, ends, now),
-            Form::Stream => self.stream_begin(streaming::Stream::new(asking, now), ends, now),
+            Form::Stream if ends && streaming::owes_answer(&asking) => {
+                self.refuse_answer(&streaming::unanswered(), &asking, now)
+            }
+            Form::Stream if ends => self.echo(plain, ends, now),
+            Form::Stream => {
+                let stream = streaming::Stream::new(asking, self.snapshot.held_answers(), now);
+                self.stream_begin(stream)
+            }
             Form::Json => {
                 let deadline = now.instant.checked_add(Duration::from_millis(asking.server.limits.answer_time));
-                let held = Held { asking, status, bytes: Vec::new(), deadline };
+                let held = Held { asking, status, body: Pieces::new(self.snapshot.held_answers()), deadline };
                 if ends { self.answer_complete(held, false, now) } else { self.hold(held) }
             }
         }
@@ -71,32 +131,44 @@ impl Exchange {
 
     /// A piece of a held answer.
     pub(super) fn answer_piece(&mut self, mut held: Held, bytes: Vec<u8>, ends: bool, now: Now) -> Step {
-        let cap = answer::cap(&held.asking.server, held.asking.asked.method);
-        if held.bytes.len().saturating_add(bytes.len()) > cap {
-            return self.refuse_answer(&answer::too_large(), &held.asking, now);
+        // Pieces that never pause must not outrun the deadline.
+        if held.deadline.is_some_and(|deadline| deadline <= now.instant) {
+            return self.answer_late(&held, now);
         }
-        if held.bytes.is_empty() {
-            held.bytes = bytes;
-        } else {
-            held.bytes.extend_from_slice(&bytes);
+        let cap = answer::cap(&held.asking.server, held.asking.asked.method);
+        if let Err(refusal) = held.body.push(bytes, cap) {
+            return self.refuse_answer(&refusal, &held.asking, now);
         }
         if ends { self.answer_complete(held, false, now) } else { self.hold(held) }
     }
 
     /// The last byte is here: judge, then release head and body together.
     pub(super) fn answer_complete(&mut self, held: Held, trailers: bool, now: Now) -> Step {
-        let Held { asking, status, bytes, .. } = held;
+        // Its share of the bound on held answers is given back when all of it is on its way.
+        let Held { asking, status, mut body, .. } = held;
+        let bytes = body.join();
+        // Nobody waits for an answer, and there is none.
+        if asking.asked.id.is_none() && bytes.is_empty() && (200..300).contains(&status) {
+            return self.release(Judged::empty(), trailers, now);
+        }
         let judged = answer::read(&asking.server, bytes).and_then(|document| {
-            let content = answer::content(&asking.asked, &document, status, false)?;
-            if !matches!(content, Content::Result(_)) {
-                return Ok(Judged { bytes: document.into_bytes(), private: false });
+            match answer::content(&asking.asked, &document, status, false)? {
+                Content::Result(_) => self.judge_result(&asking, document),
+                Content::Error(error) => {
+                    self.look_through(&asking, error);
+                    Ok(Judged::as_it_came(document))
+                }
+                Content::Notification(..) | Content::Unknown => Ok(Judged::as_it_came(document)),
             }
-            self.judge_result(&asking, document)
         });
-        let judged = match judged {
-            Ok(judged) => judged,
-            Err(refusal) => return self.refuse_answer(&refusal, &asking, now),
-        };
+        match judged {
+            Ok(judged) => self.release(judged, trailers, now),
+            Err(refusal) => self.refuse_answer(&refusal, &asking, now),
+        }
+    }
+
+    /// Head and body go down together.
+    fn release(&mut self, judged: Judged, trailers: bool, now: Now) -> Step {
         self.facts.close(Outcome::Allowed, now.instant);
         let edits = if judged.private { forward::private_answer() } else { HeaderEdits::default() };
         let mut replies = Replies::one(Reply::ResponseHeaders { edits });
@@ -107,24 +179,41 @@ impl Exchange {
         Step::finish(replies)
     }
 
-    /// Rungs 19 and 20 on the result of the call.
+    /// Rungs 19 to 21 on the result of the call.
     pub(super) fn judge_result(&mut self, asking: &Asking, document: Document) -> Result<Judged, Refusal> {
-        let Some(result) = document.root().get("result") else {
-            return Ok(Judged { bytes: document.into_bytes(), private: false });
-        };
-        match asking.asked.method {
-            method if method.listed_member().is_some() => {
-                let principal = &asking.caller.principal;
-                let filtered = listing::filter(&asking.server, principal, method, &document, result)?;
+        let Some(result) = document.root().get("result") else { return Ok(Judged::as_it_came(document)) };
+        let (server, method) = (&asking.server, asking.asked.method);
+        match (method, &server.screen) {
+            (method, _) if method.listed_member().is_some() => {
+                let filtered = listing::filter(server, &asking.caller.principal, method, &document, result)?;
                 self.facts.hidden(filtered.hidden);
-                Ok(Judged { bytes: filtered.bytes, private: true })
+                let rewritten = filtered.bytes != document.text().as_bytes();
+                Ok(Judged { bytes: filtered.bytes, rewritten, private: true })
             }
-            Method::Discover => Ok(match discover::hold(&asking.server, &document, result)? {
-                Some(bytes) => Judged { bytes, private: true },
-                None => Judged { bytes: document.into_bytes(), private: false },
+            (Method::Discover, _) => Ok(match discover::hold(server, &document, result)? {
+                Some(bytes) => Judged { bytes, rewritten: true, private: true },
+                None => Judged::as_it_came(document),
             }),
-            _ => Ok(Judged { bytes: document.into_bytes(), private: false }),
+            (method, Some(detectors)) => {
+                let answer = screen::result(detectors, method, asking.capability.as_ref(), document)?;
+                self.facts.screened(answer.screened);
+                let private = answer.rewritten || method == Method::ResourcesRead;
+                Ok(Judged { bytes: answer.bytes, rewritten: answer.rewritten, private })
+            }
+            (_, None) => Ok(Judged::as_it_came(document)),
         }
+    }
+
+    /// Rung 21 on what has no place for a notice: an error, the params of a notification.
+    pub(super) fn look_through(&mut self, asking: &Asking, value: Value<'_>) {
+        if let Some(detectors) = &asking.server.screen {
+            self.facts.screened(screen::text(detectors, value));
+        }
+    }
+
+    /// The server did not begin to answer. Envoy takes an answer that it did not ask for while nothing went down.
+    pub(super) fn answer_never(&mut self, asking: &Asking, now: Now) -> Step {
+        self.refuse_answer(&answer::unreadable("the server did not begin its answer in time"), asking, now)
     }
 
     /// The answer did not become whole in time.

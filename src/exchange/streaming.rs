@@ -1,12 +1,14 @@
-//! The way back, in pieces: rungs 18 to 20 on a stream of server-sent events, each judged when it is whole.
+//! The way back, in pieces: rungs 18 to 21 on a stream of server-sent events, each judged when it is whole.
 //!
 //! The HTTP status has gone down, so a refusal is one more event with the frame under the request's id, then the end.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::ladder::answer::{self, Content};
+use crate::ladder::budget::{HeldAnswers, Share};
 use crate::ladder::forward::{self, HeaderEdits};
-use crate::message::json::{Document, Value};
+use crate::message::json::Value;
 use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
 use crate::policy::Capability;
 use crate::protocol::Method;
@@ -20,6 +22,8 @@ use super::{Exchange, Now, Replies, Reply, State, Step};
 pub(super) struct Stream {
     asking: Asking,
     framer: Framer,
+    /// What the event that has begun takes of the bound on held answers.
+    share: Share,
     /// When the event that has begun must be whole.
     event_due: Option<Instant>,
     /// When the token behind the stream expires.
@@ -27,11 +31,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(asking: Asking, now: Now) -> Box<Self> {
+    pub(super) fn new(asking: Asking, bound: &Arc<HeldAnswers>, now: Now) -> Box<Self> {
         let framer = Framer::new(answer::cap(&asking.server, asking.asked.method));
         let left = asking.caller.expires_at.map(|at| Duration::from_secs(at.saturating_sub(now.unix)));
         let expires = left.and_then(|left| now.instant.checked_add(left));
-        Box::new(Self { asking, framer, event_due: None, expires })
+        Box::new(Self { asking, framer, share: Share::new(bound), event_due: None, expires })
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -51,19 +55,13 @@ enum Fate {
 
 impl Exchange {
     /// The head of a stream goes down at once.
-    pub(super) fn stream_begin(&mut self, stream: Box<Stream>, ends: bool, now: Now) -> Step {
+    pub(super) fn stream_begin(&mut self, stream: Box<Stream>) -> Step {
         let method = stream.asking.asked.method;
         let ours = method.listed_member().is_some() || method == Method::Discover;
-        let edits = if ours { forward::private_answer() } else { HeaderEdits::default() };
-        let mut replies = Replies::one(Reply::ResponseHeaders { edits });
-        if !ends {
-            return self.stream_on(stream, replies);
-        }
-        let step = self.stream_end(&stream, false, now);
-        for reply in step.replies {
-            replies.push(reply);
-        }
-        Step { replies, next: step.next }
+        // Whether the answer will be rewritten nobody knows yet, and its caching headers go down now.
+        let rewritable = ours || stream.asking.server.screen.is_some();
+        let edits = if rewritable { forward::private_answer() } else { HeaderEdits::default() };
+        self.stream_on(stream, Replies::one(Reply::ResponseHeaders { edits }))
     }
 
     fn stream_on(&mut self, stream: Box<Stream>, replies: Replies) -> Step {
@@ -74,9 +72,16 @@ impl Exchange {
 
     /// A piece of the stream: whole events are judged, the rest waits.
     pub(super) fn stream_piece(&mut self, mut stream: Box<Stream>, bytes: &[u8], ends: bool, now: Now) -> Step {
+        // Pieces that never pause must not outrun the deadline.
+        if stream.deadline().is_some_and(|deadline| deadline <= now.instant) {
+            return self.stream_late(&stream, ends, now);
+        }
         let mut out = Vec::with_capacity(bytes.len());
         stream.framer.push(bytes);
-        let fate = self.judge_frames(&mut stream, &mut out);
+        let mut fate = self.judge_frames(&mut stream, &mut out);
+        if let (Fate::Open, Err(exhausted)) = (&fate, stream.share.set(stream.framer.pending())) {
+            fate = Fate::Refused(answer::overloaded(exhausted));
+        }
         match fate {
             Fate::Open if ends => {
                 let mut step = self.stream_end(&stream, false, now);
@@ -103,10 +108,13 @@ impl Exchange {
         for frame in stream.framer.by_ref() {
             match frame {
                 Err(_) => return Fate::Refused(answer::too_large()),
-                Ok(Frame::Filler(bytes)) => out.extend_from_slice(&bytes),
+                Ok(Frame::Filler(bytes)) => {
+                    stream.event_due = None;
+                    out.extend_from_slice(&bytes);
+                }
                 Ok(Frame::Event(event)) => {
                     stream.event_due = None;
-                    match self.judge_event(&stream.asking, &event, out) {
+                    match self.judge_event(&stream.asking, event, out) {
                         Ok(true) => return Fate::Answered,
                         Ok(false) => {}
                         Err(refusal) => return Fate::Refused(refusal),
@@ -117,57 +125,48 @@ impl Exchange {
         Fate::Open
     }
 
-    /// Judges one event; `true` when it was the answer.
-    fn judge_event(&mut self, asking: &Asking, event: &SseEvent, out: &mut Vec<u8>) -> Result<bool, Refusal> {
+    /// Judges one event; `true` when it was the answer. An unchanged event goes down as it came.
+    fn judge_event(&mut self, asking: &Asking, event: SseEvent, out: &mut Vec<u8>) -> Result<bool, Refusal> {
         if event.data.is_empty() {
             out.extend_from_slice(&event.raw);
             return Ok(false);
         }
-        let document = answer::read(&asking.server, event.data.clone())?;
+        let SseEvent { raw, data } = event;
+        let document = answer::read(&asking.server, data)?;
         match answer::content(&asking.asked, &document, 200, true)? {
             Content::Unknown => Ok(false),
             Content::Notification(name, params) => {
                 if may_hear(asking, name, params) {
-                    out.extend_from_slice(&event.raw);
+                    params.inspect(|params| self.look_through(asking, *params));
+                    out.extend_from_slice(&raw);
                 }
                 Ok(false)
             }
-            Content::Error => {
-                out.extend_from_slice(&event.raw);
+            Content::Error(error) => {
+                self.look_through(asking, error);
+                out.extend_from_slice(&raw);
                 Ok(true)
             }
             Content::Result(_) => {
-                self.emit_result(asking, event, document, out)?;
+                let judged = self.judge_result(asking, document)?;
+                if judged.rewritten {
+                    let event = SseEvent { raw, data: Vec::new() };
+                    out.extend_from_slice(&event.with_data(&judged.bytes));
+                } else {
+                    out.extend_from_slice(&raw);
+                }
                 Ok(true)
             }
         }
-    }
-
-    /// An unchanged event goes down as it came.
-    fn emit_result(
-        &mut self,
-        asking: &Asking,
-        event: &SseEvent,
-        document: Document,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
-        let judged = self.judge_result(asking, document)?;
-        if judged.bytes == event.data {
-            out.extend_from_slice(&event.raw);
-        } else {
-            out.extend_from_slice(&event.with_data(&judged.bytes));
-        }
-        Ok(())
     }
 
     /// The server ended its stream. An unfinished event is nobody's (WHATWG: it is discarded).
     pub(super) fn stream_end(&mut self, stream: &Stream, trailers: bool, now: Now) -> Step {
-        let mut replies = if stream.asking.asked.method == Method::Listen || stream.asking.asked.id.is_none() {
+        let mut replies = if owes_answer(&stream.asking) {
+            body(self.refusal_event(&stream.asking, &unanswered(), now), !trailers)
+        } else {
             self.facts.close(Outcome::Allowed, now.instant);
             body(Vec::new(), !trailers)
-        } else {
-            let refusal = answer::unreadable("the server's stream ended without an answer");
-            body(self.refusal_event(&stream.asking, &refusal, now), !trailers)
         };
         if trailers {
             replies.push(Reply::ResponseTrailers);
@@ -180,12 +179,16 @@ impl Exchange {
         if stream.deadline().is_none_or(|deadline| deadline > now.instant) {
             return self.stream_on(stream, Replies::new());
         }
+        self.stream_late(&stream, false, now)
+    }
+
+    fn stream_late(&mut self, stream: &Stream, ended: bool, now: Now) -> Step {
         let refusal = if stream.expires.is_some_and(|expires| expires <= now.instant) {
             Refusal::new(Reason::TokenExpired, Rung::Token)
         } else {
             answer::unreadable("an event of the server's stream did not become complete in time")
         };
-        self.stream_refuse(&stream.asking, &refusal, Vec::new(), false, now)
+        self.stream_refuse(&stream.asking, &refusal, Vec::new(), ended, now)
     }
 
     fn stream_refuse(&mut self, asking: &Asking, refusal: &Refusal, mut out: Vec<u8>, ended: bool, now: Now) -> Step {
@@ -215,6 +218,16 @@ impl Exchange {
         sse::event(&mut event, &frame);
         event
     }
+}
+
+/// Whether a stream that ends without an answer is a fault: a subscription may end, and who sent no id waits for none.
+pub(super) fn owes_answer(asking: &Asking) -> bool {
+    asking.asked.method != Method::Listen && asking.asked.id.is_some()
+}
+
+/// The refusal of a stream that owes an answer and ended.
+pub(super) fn unanswered() -> Refusal {
+    answer::unreadable("the server's stream ended without an answer")
 }
 
 /// Whether a notification may be heard: of a resource only by those who may read it.

@@ -13,8 +13,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessor;
 use envoy_types::pb::envoy::service::ext_proc::v3::{ProcessingRequest, ProcessingResponse};
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use futures_util::{FutureExt as _, Stream};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::exchange::{Event, Exchange, Next, Now, Step};
@@ -23,6 +23,9 @@ use crate::telemetry::audit::Audit;
 use crate::telemetry::counters::Counters;
 
 use super::{reply, request};
+
+#[cfg(test)]
+mod tests;
 
 /// The gRPC service.
 #[derive(Clone)]
@@ -171,11 +174,7 @@ impl Session {
     }
 
     fn step(&mut self, event: Event) -> Step {
-        let exchange = &mut self.exchange;
-        catch_unwind(AssertUnwindSafe(|| exchange.step(event, now()))).unwrap_or_else(|_| {
-            tracing::error!("a step of an exchange panicked; the request is refused");
-            self.exchange.step(Event::Fault("a step panicked"), now())
-        })
+        guarded(&mut self.exchange, event)
     }
 
     async fn identify(&mut self) -> Event {
@@ -183,11 +182,28 @@ impl Session {
             return Event::Fault("an identity was asked for that nobody needs");
         };
         let at = now().unix;
-        Event::Identity(match server.authenticator.cached(&presented, at) {
-            Some(caller) => Ok(caller),
-            None => server.authenticator.authenticate(&presented, at).await,
-        })
+        let identity = async {
+            match server.authenticator.cached(&presented, at) {
+                Some(caller) => Ok(caller),
+                None => server.authenticator.authenticate(&presented, at).await,
+            }
+        };
+        AssertUnwindSafe(identity).catch_unwind().await.map_or_else(
+            |_| {
+                tracing::error!("establishing an identity panicked; the request is refused");
+                Event::Fault("establishing the identity panicked")
+            },
+            Event::Identity,
+        )
     }
+}
+
+/// One step; a panic in it becomes a refusal, or, when something went down already, the stream's failure.
+fn guarded(exchange: &mut Exchange, event: Event) -> Step {
+    catch_unwind(AssertUnwindSafe(|| exchange.step(event, now()))).unwrap_or_else(|_| {
+        tracing::error!("a step of an exchange panicked; the request is refused");
+        exchange.step(Event::Fault("a step panicked"), now())
+    })
 }
 
 impl Drop for Session {

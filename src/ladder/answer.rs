@@ -8,9 +8,13 @@ use crate::refusal::{Reason, Refusal, Rung};
 use crate::upstream::Credential;
 
 use super::Server;
+use super::budget::Exhausted;
 
 /// Values in an answer: a 16 MiB answer of small values stays below it.
 const NODES: usize = 1 << 22;
+
+/// Seconds after which an answer may find room again.
+const RETRY_AFTER: u32 = 1;
 
 /// How an answer is to be handled, by its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Re
             }
         }
         Some(value) if essence_is(value, "text/event-stream") && (200..300).contains(&status) => Ok(Form::Stream),
+        // A server that only takes note need not say so in JSON; whatever comes all the same is read as such.
+        None if asked.id.is_none() && (200..300).contains(&status) => Ok(Form::Json),
         _ => Err(unreadable("the server's answer is neither application/json nor text/event-stream")),
     }
 }
@@ -103,8 +109,8 @@ pub fn read(server: &Server, bytes: Vec<u8>) -> Result<Document, Refusal> {
 pub enum Content<'a> {
     /// The result of the request.
     Result(Value<'a>),
-    /// An error.
-    Error,
+    /// An error, and what it says.
+    Error(Value<'a>),
     /// A notification that may pass, with its method and params.
     Notification(&'a str, Option<Value<'a>>),
     /// A notification that nobody knows: dropped.
@@ -134,7 +140,7 @@ pub fn content<'a>(asked: &Asked, document: &'a Document, status: u16, streamed:
             if !unaddressed || (200..300).contains(&status) {
                 answers(asked, root)?;
             }
-            Ok(Content::Error)
+            Ok(Content::Error(error))
         }
         _ => Err(unreadable("the server's answer has neither a result nor an error")),
     }
@@ -188,4 +194,12 @@ pub fn unreadable(what: &'static str) -> Refusal {
 #[must_use]
 pub fn too_large() -> Refusal {
     Refusal::new(Reason::AnswerTooLarge, Rung::Answer)
+}
+
+/// `overloaded`: answers that are held already take all there is for them.
+#[must_use]
+pub fn overloaded(exhausted: Exhausted) -> Refusal {
+    let mut refusal = Refusal::new(Reason::Overloaded, Rung::Service).log(exhausted.to_string());
+    refusal.retry_after = Some(RETRY_AFTER);
+    refusal
 }

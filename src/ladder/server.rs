@@ -8,9 +8,14 @@ use crate::identity::metadata::Metadata;
 use crate::policy::{Policy, Prices, Scopes};
 use crate::record::Record;
 use crate::refusal::Denials;
+use crate::screen::Detectors;
 use crate::upstream::{Credential, Freshness};
 
+use super::budget::HeldAnswers;
 use super::head::normal_authority;
+
+/// The default of [`Snapshot::held_answers`].
+const HELD_ANSWERS: usize = 256 * 1024 * 1024;
 
 /// What kind of traffic a server entry guards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +64,8 @@ pub struct Limits {
     pub depth: usize,
     /// Milliseconds for a request body to arrive once its headers are here.
     pub body_time: u64,
+    /// Milliseconds for an answer that is read to begin once the call was forwarded.
+    pub wait_time: u64,
     /// Milliseconds for a held answer, or a held event of a stream, to become complete.
     pub answer_time: u64,
 }
@@ -112,14 +119,15 @@ pub struct Server {
     pub limits: Limits,
     /// Wire forms of refusals.
     pub denials: Denials,
-    /// Whether answers other than listings are read.
-    pub screen: bool,
+    /// What is looked for in answers other than listings; `None` where they are not read.
+    pub screen: Option<Detectors>,
 }
 
 /// Everything one request is judged by; a reload makes a new one and leaves requests in flight with theirs.
 pub struct Snapshot {
     servers: Vec<Arc<Server>>,
     unmatched: Unmatched,
+    held_answers: Arc<HeldAnswers>,
     routes: HashMap<String, usize>,
     clusters: HashMap<String, usize>,
     addresses: HashMap<(String, String), usize>,
@@ -150,6 +158,7 @@ impl Snapshot {
         let mut snapshot = Self {
             servers: Vec::new(),
             unmatched,
+            held_answers: Arc::new(HeldAnswers::new(HELD_ANSWERS)),
             routes: HashMap::new(),
             clusters: HashMap::new(),
             addresses: HashMap::new(),
@@ -190,6 +199,20 @@ impl Snapshot {
                 }
             }
         }
+    }
+
+    /// The same with another bound on the bytes of answers held at one time. Whoever replaces a snapshot by one with the
+    /// same bound hands the old one's over, so that the answers it still holds go on counting.
+    #[must_use]
+    pub fn with_held_answers(mut self, bound: Arc<HeldAnswers>) -> Self {
+        self.held_answers = bound;
+        self
+    }
+
+    /// The bound on the bytes of answers held at one time, 256 MiB unless another was set.
+    #[must_use]
+    pub fn held_answers(&self) -> &Arc<HeldAnswers> {
+        &self.held_answers
     }
 
     /// All servers in configuration order.

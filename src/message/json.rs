@@ -143,6 +143,12 @@ impl Document {
         &self.text
     }
 
+    /// The decoded forms of all strings and keys that contain escapes, one after the other without anything between.
+    #[must_use]
+    pub fn unescaped(&self) -> &str {
+        &self.tape.unescaped
+    }
+
     /// Gives the bytes back, unchanged.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {

@@ -4,6 +4,8 @@
 //! (`9007199254740993` is not `9007199254740992`, `1.0` is `1`). Work and memory are linear in the length of the text:
 //! an exponent is never expanded into zeros.
 
+use std::cmp::Ordering;
+
 #[cfg(test)]
 mod tests;
 
@@ -76,6 +78,58 @@ pub fn is_integer(text: &str) -> bool {
     })
 }
 
+/// The exact order of two JSON numbers; `None` when one of them is no JSON number or has an exponent of more than 30
+/// digits. Linear in the length of the texts.
+#[must_use]
+pub fn compare(a: &str, b: &str) -> Option<Ordering> {
+    let (left, right) = (Decimal::parse(a)?, Decimal::parse(b)?);
+    let (sign, other) = (left.sign(), right.sign());
+    if sign != other || sign == 0 {
+        return Some(sign.cmp(&other));
+    }
+    // Without zeros at their ends, digits that begin at the same place compare like words.
+    let magnitude = left.leading()?.cmp(&right.leading()?).then_with(|| left.digits().cmp(right.digits()));
+    Some(if left.negative { magnitude.reverse() } else { magnitude })
+}
+
+/// Whether `value` is `divisor` times an integer, exactly; `None` when one of them is no JSON number, has an exponent of
+/// more than 30 digits, or when the divisor is zero or has digits that do not fit 64 bits.
+#[must_use]
+pub fn is_multiple_of(value: &str, divisor: &str) -> Option<bool> {
+    let (value, divisor) = (Decimal::parse(value)?, Decimal::parse(divisor)?);
+    let modulus = divisor
+        .digits()
+        .try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0'))))?;
+    let modulus = u128::from(modulus);
+    if modulus == 0 {
+        return None;
+    }
+    if value.is_zero() {
+        return Some(true);
+    }
+    let (Exponent::Exact(dividend), Exponent::Exact(exponent)) = (value.exponent, divisor.exponent) else {
+        return None;
+    };
+    // A negative difference asks for digits that do not end in zero to divide by ten.
+    let Ok(shift) = u128::try_from(dividend.saturating_sub(exponent)) else { return Some(false) };
+    // Both factors are below a modulus of 64 bits: no product leaves 128.
+    let rest = value.digits().fold(0_u128, |rest, digit| (rest * 10 + u128::from(digit.wrapping_sub(b'0'))) % modulus);
+    Some((rest * power_of_ten(shift, modulus)) % modulus == 0)
+}
+
+/// 10^`exponent` modulo `modulus`, which is neither zero nor beyond 64 bits.
+fn power_of_ten(mut exponent: u128, modulus: u128) -> u128 {
+    let (mut power, mut base) = (1 % modulus, 10 % modulus);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = power * base % modulus;
+        }
+        base = base * base % modulus;
+        exponent >>= 1;
+    }
+    power
+}
+
 /// A power of ten.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exponent {
@@ -141,6 +195,21 @@ impl<'a> Decimal<'a> {
 
     fn is_zero(&self) -> bool {
         self.whole.is_empty() && self.fraction.is_empty()
+    }
+
+    /// -1, 0 or 1.
+    fn sign(&self) -> i8 {
+        match (self.is_zero(), self.negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        }
+    }
+
+    /// The power of ten that the first digit stands below.
+    fn leading(&self) -> Option<i128> {
+        let Exponent::Exact(exponent) = self.exponent else { return None };
+        Some(exponent.saturating_add(i128::try_from(self.len()).ok()?))
     }
 
     fn len(&self) -> usize {

@@ -39,6 +39,7 @@ pub struct Edits<'d> {
     cuts: Vec<Cut>,
     dropped: Vec<Dropped<'d>>,
     appended: Vec<Appended<'d>>,
+    inserted: Vec<Inserted<'d>>,
     /// All new bytes, one after the other.
     new: Vec<u8>,
     conflict: Option<Conflict>,
@@ -69,17 +70,37 @@ struct Appended<'d> {
     value: Range<usize>,
 }
 
+/// An item that comes in front of all others.
+#[derive(Debug)]
+struct Inserted<'d> {
+    array: Value<'d>,
+    /// The item and a `,` in `Edits::new`.
+    new: Range<usize>,
+}
+
 impl<'d> Edits<'d> {
     /// No edits yet.
     #[must_use]
     pub fn new(document: &'d Document) -> Self {
-        Self { document, cuts: Vec::new(), dropped: Vec::new(), appended: Vec::new(), new: Vec::new(), conflict: None }
+        Self {
+            document,
+            cuts: Vec::new(),
+            dropped: Vec::new(),
+            appended: Vec::new(),
+            inserted: Vec::new(),
+            new: Vec::new(),
+            conflict: None,
+        }
     }
 
     /// Whether [`Edits::apply`] would return the document as it is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.cuts.is_empty() && self.dropped.is_empty() && self.appended.is_empty() && self.conflict.is_none()
+        self.cuts.is_empty()
+            && self.dropped.is_empty()
+            && self.appended.is_empty()
+            && self.inserted.is_empty()
+            && self.conflict.is_none()
     }
 
     /// Puts `json` in the place of `value`. White space around it stays.
@@ -134,11 +155,22 @@ impl<'d> Edits<'d> {
         self.dropped.len().saturating_sub(before)
     }
 
+    /// Puts the item `json` in front of all items of `array`, directly behind its `[`.
+    pub fn insert_first(&mut self, array: Value<'d>, json: &[u8]) {
+        if !self.owns_a(Kind::Array, array) {
+            return;
+        }
+        let mut new = self.keep(json);
+        self.new.push(b',');
+        new.end = self.new.len();
+        self.inserted.push(Inserted { array, new });
+    }
+
     /// The edited text, in one allocation of its exact size.
     ///
     /// # Errors
     /// [`Conflict`], the first that was registered or else the first in the order of the text. Removing the same thing
-    /// twice is no conflict; setting the same member twice is.
+    /// twice is no conflict; setting the same member twice is, and so are two first items of one array.
     pub fn apply(mut self) -> Result<Vec<u8>, Conflict> {
         if let Some(conflict) = self.conflict {
             return Err(conflict);
@@ -147,6 +179,7 @@ impl<'d> Edits<'d> {
         self.dropped.dedup_by_key(|dropped| (dropped.container.span().start, dropped.child));
         self.cut_dropped();
         self.cut_appended()?;
+        self.cut_inserted()?;
         // An insertion is an empty cut and stands before a removal that begins where it does. The order in `new` is the
         // order of registration.
         self.cuts.sort_unstable_by_key(|cut| (cut.old.start, cut.old.end, cut.new.start));
@@ -217,13 +250,27 @@ impl<'d> Edits<'d> {
         Ok(())
     }
 
-    /// Where the last member of `object` that stays ends.
-    fn last_kept(&self, object: Value<'d>) -> Option<usize> {
-        let start = object.span().start;
+    /// An insertion behind the bracket; the comma comes along where an item follows.
+    fn cut_inserted(&mut self) -> Result<(), Conflict> {
+        for (index, item) in self.inserted.iter().enumerate() {
+            let at = item.array.span().start.saturating_add(1);
+            if self.inserted.iter().take(index).any(|other| other.array.span() == item.array.span()) {
+                return Err(Conflict::Overlap { at });
+            }
+            let alone = usize::from(self.last_kept(item.array).is_none());
+            let new = item.new.start..item.new.end.saturating_sub(alone);
+            self.cuts.push(Cut { old: at..at, new });
+        }
+        Ok(())
+    }
+
+    /// Where the last item or member of `container` that stays ends.
+    fn last_kept(&self, container: Value<'d>) -> Option<usize> {
+        let start = container.span().start;
         let goes = |child: usize| {
             self.dropped.binary_search_by_key(&(start, child), |gone| (gone.container.span().start, gone.child)).is_ok()
         };
-        children(object).filter(|child| !goes(child.start)).last().map(|child| child.end)
+        children(container).filter(|child| !goes(child.start)).last().map(|child| child.end)
     }
 
     fn keep(&mut self, json: &[u8]) -> Range<usize> {

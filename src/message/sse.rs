@@ -123,6 +123,12 @@ impl Framer {
         self.place != Place::Stopped && self.buffer.len() > self.start
     }
 
+    /// How many bytes are held of it.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.buffer.len().saturating_sub(self.start)
+    }
+
     /// The bytes behind the last frame, at the end of the stream: empty, or a frame that was never completed.
     ///
     /// The standard has receivers discard an incomplete event; not all do, so these bytes are to be judged or dropped.

@@ -3,9 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{CapabilitySource, Definitions, Digest, Entry, Record, RecordSource};
+use super::mirrored::Misplaced;
+use super::{CapabilitySource, Definitions, Digest, Entry, Mirrored, Record, RecordSource, Schema, Uncompilable};
 use crate::message::json::{Document, Limits, Value};
 use crate::policy::{Kind, Label, Segment};
+
+/// A tool's schema of its arguments and of its structured output.
+const INPUT: &str = "inputSchema";
+const OUTPUT: &str = "outputSchema";
 
 /// Something wrong between the two files, and where in which of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +35,8 @@ pub enum RecordFault {
 
 impl Record {
     /// Holds the decisions against the definitions and makes them one. The second half of the result are warnings: a
-    /// definition that nobody priced never runs, and someone may want to know.
+    /// definition that nobody priced never runs, a schema that does not compile refuses every call of its tool, and someone
+    /// may want to know.
     ///
     /// # Errors
     /// All faults: a label without a definition, two labels that mean the same capability, a digest that does not fit, a
@@ -42,6 +48,7 @@ impl Record {
         let mut faults = Vec::new();
         let offered = index(definitions, &mut faults);
         let mut entries = HashMap::with_capacity(source.capabilities.len());
+        let mut warnings = Vec::new();
         for (text, decided) in &source.capabilities {
             // A label without a name is reported once, by the prices.
             let Ok(label) = text.parse::<Label>() else { continue };
@@ -53,8 +60,9 @@ impl Record {
                 continue;
             };
             faults.extend(mismatches(text, &label, decided, *definition));
-            match entry(*definition) {
+            match entry(&label, *definition) {
                 Ok(entry) if entry.digest == decided.digest => {
+                    warnings.extend(doubts(&label, &entry, *definition));
                     entries.insert(label, Arc::new(entry));
                 }
                 Ok(entry) => faults.push(source_fault(text, Some("digest"), format!(
@@ -68,7 +76,7 @@ impl Record {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let warnings = unpriced(&offered, &entries);
+        warnings.extend(unpriced(&offered, &entries));
         Ok((Self { instructions: definitions.instructions(), entries }, warnings))
     }
 }
@@ -121,13 +129,36 @@ fn mismatches(text: &str, label: &Label, decided: &CapabilitySource, definition:
     faults
 }
 
-/// The definition as a document of its own.
-fn entry(definition: Value<'_>) -> Result<Entry, String> {
+/// The definition as a document of its own. What is wrong with its schemas is found by [`doubts`].
+fn entry(label: &Label, definition: Value<'_>) -> Result<Entry, String> {
     let (digest, canonical) = Digest::of(definition)
         .map_err(|error| format!("{error}, found a greater one; the definition has no digest"))?;
     let limits = Limits { depth: usize::MAX, nodes: usize::MAX };
     let document = Document::read(definition.raw().as_bytes().to_vec(), limits).map_err(|fault| fault.to_string())?;
-    Ok(Entry { document, canonical: canonical.into(), digest })
+    let schema = |member: &str| {
+        let schema = definition.get(member).filter(|_| label.kind() == Kind::Tool);
+        schema.map(Schema::compile)
+    };
+    let annotated = definition.get(INPUT).filter(|_| label.kind() == Kind::Tool);
+    let mirrored = annotated.map(|schema| Mirrored::of(schema).0).unwrap_or_default();
+    let (input, output) = (schema(INPUT), schema(OUTPUT));
+    Ok(Entry { document, canonical: canonical.into(), digest, input, output, mirrored })
+}
+
+/// What of a tool's schemas cannot be used.
+fn doubts(label: &Label, entry: &Entry, definition: Value<'_>) -> Vec<RecordFault> {
+    let doubt = |at: usize, message: String| RecordFault::Definitions { at, message: format!("{label}: {message}") };
+    let unusable = |schema: &Option<Result<Schema, Uncompilable>>, member: &str, consequence: &str| match schema {
+        Some(Err(Uncompilable { at, message })) => Some(doubt(*at, format!("its {member} {consequence}: {message}"))),
+        _ => None,
+    };
+    let mut doubts = Vec::new();
+    doubts.extend(unusable(&entry.input, INPUT, "cannot be checked, so every call of it is refused"));
+    doubts.extend(unusable(&entry.output, OUTPUT, "cannot be checked, so its output is withheld"));
+    let annotated = definition.get(INPUT).filter(|_| label.kind() == Kind::Tool);
+    let misplaced = annotated.map(|schema| Mirrored::of(schema).1).unwrap_or_default();
+    doubts.extend(misplaced.into_iter().map(|Misplaced { at, message }| doubt(at, message)));
+    doubts
 }
 
 fn unpriced(offered: &HashMap<Label, Value<'_>>, entries: &HashMap<Label, Arc<Entry>>) -> Vec<RecordFault> {

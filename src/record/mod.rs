@@ -11,13 +11,20 @@
 //! cases.json ──Definitions───┘
 //! ```
 //!
+//! Whether a server still offers that is [`differences`]; what `portcullis record` shows and writes is [`Changes`] and
+//! [`definitions_file`].
+//!
 //! Pure: whoever read the files turns the paths and offsets of faults into lines.
 
 mod build;
+mod changes;
 mod compare;
 mod definitions;
 mod digest;
 mod listing;
+pub mod mirrored;
+mod render;
+pub mod schema;
 mod source;
 
 #[cfg(test)]
@@ -30,10 +37,14 @@ use crate::message::json::Document;
 use crate::policy::Label;
 
 pub use build::RecordFault;
+pub use changes::{Approved, Change, Changes, Difference, Field, Side};
 pub use compare::{differences, same};
 pub use definitions::{Definitions, DefinitionsFault};
 pub use digest::{Digest, DigestError, MalformedDigest};
 pub use listing::{Listed, Listing};
+pub use mirrored::Mirrored;
+pub use render::definitions_file;
+pub use schema::{Schema, Uncompilable};
 pub use source::{CapabilitySource, Permission, RecordSource, Recorded};
 
 /// What was approved of one server; by default nothing.
@@ -49,6 +60,9 @@ pub struct Entry {
     document: Document,
     canonical: Box<[u8]>,
     digest: Digest,
+    input: Option<Result<Schema, Uncompilable>>,
+    output: Option<Result<Schema, Uncompilable>>,
+    mirrored: Mirrored,
 }
 
 impl Record {
@@ -99,5 +113,24 @@ impl Entry {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The compiled `inputSchema` of a tool; an error when nothing can be checked against it, `None` when the definition has
+    /// none.
+    #[must_use]
+    pub fn input(&self) -> Option<&Result<Schema, Uncompilable>> {
+        self.input.as_ref()
+    }
+
+    /// The compiled `outputSchema` of a tool; as [`Entry::input`].
+    #[must_use]
+    pub fn output(&self) -> Option<&Result<Schema, Uncompilable>> {
+        self.output.as_ref()
+    }
+
+    /// The arguments of a tool that are repeated in headers.
+    #[must_use]
+    pub fn mirrored(&self) -> &Mirrored {
+        &self.mirrored
     }
 }

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use crate::message::write;
 use crate::protocol::Method;
@@ -47,6 +47,32 @@ impl Outcome {
     }
 }
 
+/// What rung 21 did about an answer, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Screened {
+    /// Something was found, and the answer has no place for a notice.
+    Counted,
+    /// A notice was put in front.
+    Notice,
+    /// An error took the output's place.
+    Withheld,
+}
+
+impl Screened {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Counted, Self::Notice, Self::Withheld];
+
+    /// The word in records and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Notice => "notice",
+            Self::Withheld => "withheld",
+        }
+    }
+}
+
 /// One decision, as the exchange saw it.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -82,6 +108,8 @@ pub struct Record {
     pub duration: Duration,
     /// Listing entries left out.
     pub entries_hidden: u64,
+    /// What was done about the answer's content, and why.
+    pub screened: Option<(Screened, &'static str)>,
     /// How much of a frame could be rendered.
     pub tier: Tier,
     /// For the operator only.
@@ -109,6 +137,7 @@ impl Record {
             decision_time: Duration::ZERO,
             duration: Duration::ZERO,
             entries_hidden: 0,
+            screened: None,
             tier: Tier::Full,
             log: None,
         }
@@ -121,7 +150,7 @@ impl Record {
         AuditEvent {
             schema: SCHEMA.to_owned(),
             decision_id: self.id,
-            time: rfc3339(at),
+            time: humantime::format_rfc3339_micros(at).to_string(),
             decision: self.outcome.as_str().to_owned(),
             reason: self.reason.map(Reason::as_str).unwrap_or_default().to_owned(),
             rung: self.rung.map(Rung::as_str).unwrap_or_default().to_owned(),
@@ -137,6 +166,8 @@ impl Record {
             duration_us: read.then(|| micros(self.duration)),
             entries_hidden: self.entries_hidden,
             detail: self.log.unwrap_or_default(),
+            screened: self.screened.map(|(action, _)| action.as_str()).unwrap_or_default().to_owned(),
+            screened_reason: self.screened.map(|(_, why)| why).unwrap_or_default().to_owned(),
         }
     }
 }
@@ -158,6 +189,8 @@ pub fn write_line(event: &AuditEvent, out: &mut Vec<u8>) {
         ("capability", &event.capability),
         ("wire_status", &event.wire_status),
         ("detail", &event.detail),
+        ("screened", &event.screened),
+        ("screened_reason", &event.screened_reason),
     ];
     out.push(b'{');
     for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
@@ -205,6 +238,11 @@ impl Audit {
     /// Hands one record over. Never blocks.
     pub fn emit(&self, record: Record, at: SystemTime) {
         self.counters.decided(&record);
+        if let Some((action, why)) = record.screened {
+            let server = record.server.as_ref().map_or("", |(name, _)| name);
+            let (decision, capability, action) = (record.id.as_str(), record.capability.as_str(), action.as_str());
+            tracing::warn!(decision, server, capability, action, "an answer was screened: {why}");
+        }
         let Some(queue) = &self.queue else { return };
         match queue.try_send((record, at)) {
             Ok(()) => {}
@@ -233,26 +271,4 @@ fn run(records: &Receiver<(Record, SystemTime)>, mut sink: Box<dyn Write + Send>
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// RFC 3339 in UTC with microseconds.
-fn rfc3339(at: SystemTime) -> String {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
-}
-
-/// Days since 1970-01-01 as a date of the Gregorian calendar, counted in eras of 400 years from March on.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }

@@ -10,7 +10,7 @@ use crate::protocol::Method;
 use crate::refusal::Reason;
 use crate::refusal::frame::Tier;
 
-use super::audit::{Outcome, Record};
+use super::audit::{Outcome, Record, Screened};
 
 const OUTCOMES: [Outcome; 4] = [Outcome::Allowed, Outcome::Refused, Outcome::Passed, Outcome::Aborted];
 
@@ -19,6 +19,8 @@ pub struct Counters {
     servers: Vec<Arc<str>>,
     /// By server (the last one: none), method (the last one: other), then outcome without reason and every reason.
     decisions: Vec<AtomicU64>,
+    /// By server (the last one: none), then [`Screened::ALL`].
+    screened: Vec<[AtomicU64; Screened::ALL.len()]>,
     entries_hidden: AtomicU64,
     render_fallbacks: [AtomicU64; 2],
     audit_dropped: AtomicU64,
@@ -42,8 +44,10 @@ impl Counters {
     #[must_use]
     pub fn new(servers: Vec<Arc<str>>) -> Self {
         let cells = (servers.len() + 1) * (Method::ALL.len() + 1) * Self::width();
+        let screened = std::iter::repeat_with(Default::default).take(servers.len() + 1).collect();
         Self {
             servers,
+            screened,
             decisions: (0..cells).map(|_| AtomicU64::new(0)).collect(),
             entries_hidden: AtomicU64::new(0),
             render_fallbacks: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -71,6 +75,11 @@ impl Counters {
         let cell = (server * (Method::ALL.len() + 1) + method) * Self::width() + outcome;
         if let Some(counter) = self.decisions.get(cell) {
             counter.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some((action, _)) = record.screened {
+            if let Some(counter) = self.screened.get(server).and_then(|actions| actions.get(action as usize)) {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
         }
         self.entries_hidden.fetch_add(record.entries_hidden, Ordering::Relaxed);
         match record.tier {
@@ -111,6 +120,7 @@ impl Counters {
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let mut samples = self.decision_samples();
+        samples.extend(self.screened_samples());
         let single =
             |name, counter: &AtomicU64| Sample { name, labels: Vec::new(), value: counter.load(Ordering::Relaxed) };
         samples.push(single("portcullis.listing.entries_hidden", &self.entries_hidden));
@@ -124,6 +134,17 @@ impl Counters {
             });
         }
         samples
+    }
+
+    fn screened_samples(&self) -> impl Iterator<Item = Sample> {
+        self.screened.iter().enumerate().flat_map(|(index, actions)| {
+            let server = self.servers.get(index).map_or("_none", |name| name);
+            Screened::ALL.iter().zip(actions).filter_map(move |(action, counter)| {
+                let value = counter.load(Ordering::Relaxed);
+                let labels = vec![("server", server.to_owned()), ("action", action.as_str().to_owned())];
+                (value > 0).then_some(Sample { name: "portcullis.screened", labels, value })
+            })
+        })
     }
 
     fn decision_samples(&self) -> Vec<Sample> {

@@ -4,6 +4,9 @@ pub mod audit;
 pub mod counters;
 pub mod log;
 
+#[cfg(test)]
+mod tests;
+
 /// The contracts of `proto/`, generated.
 pub mod contract {
     #![allow(missing_docs, clippy::pedantic)]

@@ -9,6 +9,7 @@
 
 mod harness;
 mod rungs;
+mod screening;
 mod sidecar;
 
 #[path = "../support/mod.rs"]

@@ -4,6 +4,7 @@ mod answers;
 mod body;
 mod forwarding;
 mod headers;
+mod hostile;
 mod listings;
 mod locks;
 

@@ -16,7 +16,7 @@ pub struct Serving {
     pub recorded: Vec<Option<Recorded>>,
     /// Threads that serve calls, at least 1.
     pub worker_threads: usize,
-    /// HTTP exchanges open at once on one connection, at least 1.
+    /// HTTP exchanges open at once at least 1.
     pub max_streams: usize,
     /// Whether decisions are written to standard output.
     pub audit: bool,

@@ -2,22 +2,25 @@
 
 mod convert;
 mod identity;
-pub(super) mod listing;
+mod listing;
 mod policy;
 mod record;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use url::Url;
 
 use super::Context;
 use super::report::Report;
-use crate::config::model::{Kind, ProtocolVersion, Screen, Server};
+use crate::config::model::{Kind, ProtocolVersion, ScreenSource, Server};
 use crate::config::tree::Node;
 use crate::ladder;
 use crate::ladder::origin::normal;
 use crate::policy::Segment;
 use crate::record::Recorded;
+use crate::screen::Detectors;
+use crate::upstream::client::Settings;
 
 /// Keys that mean something on MCP servers only.
 const MCP_ONLY: [&str; 9] =
@@ -27,7 +30,7 @@ const MCP_ONLY: [&str; 9] =
 const LISTING_ONLY: [&str; 5] = ["url", "listing_credential", "timeout", "concurrency", "ca"];
 
 /// Looks at one server of the configuration.
-pub(super) struct Check<'a> {
+struct Check<'a> {
     server: &'a Server,
     index: usize,
     context: &'a Context<'a>,
@@ -77,6 +80,7 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
     check.kind(report);
     check.authorization_server(report);
     let credential = check.credential(report);
+    let screen = check.screen(report);
     let scopes = policy::scopes(&check, report).map(Arc::new);
     let (policy, home) = policy::policy(&check, report);
     let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
@@ -106,9 +110,31 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         credential: credential?,
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
-        screen: server.screen == Screen::On,
+        screen: screen?,
     };
     Some(Built { server, recorded: judged.recorded })
+}
+
+/// How a server is listed and where its record lies; `None` when that is faulty, which was told.
+pub(super) fn recording(
+    server: &Server,
+    index: usize,
+    context: &Context<'_>,
+    report: &mut Report,
+) -> Option<(Settings, PathBuf)> {
+    let check = Check { server, index, context };
+    if server.kind == Kind::Http {
+        check.fault(&["kind".into()], "expected a server of `kind: mcp`, found `http`, which offers nothing", report);
+        return None;
+    }
+    check.upstream(report);
+    check.credential(report);
+    let settings = listing::settings(&check, report);
+    let Some(record) = &server.record else {
+        check.missing(&[], "record", report);
+        return None;
+    };
+    Some((settings?, context.base.join(&record.file)))
 }
 
 impl Check<'_> {
@@ -226,6 +252,18 @@ impl Check<'_> {
                 self.fault(&path, message, report);
             }
             _ => {}
+        }
+    }
+
+    /// `None` when it is faulty, which was told; `Some(None)` where answers are not read.
+    fn screen(&self, report: &mut Report) -> Option<Option<Detectors>> {
+        let ScreenSource::On(source) = &self.server.screen else { return Some(None) };
+        match Detectors::compile(source) {
+            Ok(detectors) => Some(Some(detectors)),
+            Err(error) => {
+                self.fault(&["screen".into(), "patterns".into()], &error.to_string(), report);
+                None
+            }
         }
     }
 

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserializer, Error};
 
 use super::matcher::Match;
 use super::values::{ByteSize, FileOr, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus};
 use crate::identity::config::IdentitySource;
 use crate::policy::{OneOrMany, PolicySource};
+use crate::screen::ScreenSource;
 use crate::upstream::CredentialSource;
 
 /// One upstream server that Portcullis guards.
@@ -69,10 +69,10 @@ pub struct Server {
     /// How refusals look.
     #[serde(default)]
     pub denials: Denials,
-    /// Whether the answers of tools, prompts and resources are read (default) or, with `off`, pass unseen. Listings and
-    /// `server/discover` are always read.
+    /// What is looked for in the answers of tools, prompts and resources; by default all there is. With `off` they pass
+    /// unseen, and no structured answer is held to its `outputSchema`. Listings and `server/discover` are always read.
     #[serde(default)]
-    pub screen: Screen,
+    pub screen: ScreenSource,
 }
 
 fn spoken() -> Vec<ProtocolVersion> {
@@ -284,13 +284,16 @@ impl TryFrom<u16> for Depth {
 pub struct Timeouts {
     /// For a request's body to be there whole once its headers are. Default 10s.
     pub body: Period,
+    /// For the server to begin its answer once the call was forwarded. Tools that take longer than this without a sign
+    /// of life need a larger value, or an answer that begins at once (a stream of events). Default 5m.
+    pub wait: Period,
     /// For an answer that is held back until it was judged to be there whole. Default 60s.
     pub answer: Period,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { body: Period::seconds(10), answer: Period::seconds(60) }
+        Self { body: Period::seconds(10), wait: Period::seconds(300), answer: Period::seconds(60) }
     }
 }
 
@@ -333,56 +336,4 @@ pub enum StepUp {
     Challenge,
     /// A policy frame.
     Frame,
-}
-
-/// Whether answers beyond listings are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Screen {
-    /// They are.
-    #[default]
-    On,
-    /// They pass unseen.
-    Off,
-}
-
-impl<'de> Deserialize<'de> for Screen {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ScreenVisitor)
-    }
-}
-
-struct ScreenVisitor;
-
-/// The mapping form: no key of it exists in this version.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Detectors {}
-
-impl<'de> Visitor<'de> for ScreenVisitor {
-    type Value = Screen;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("`off`, or nothing at all for the default (answers are read)")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Screen, E> {
-        match text {
-            "off" => Ok(Screen::Off),
-            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Screen, A::Error> {
-        Detectors::deserialize(MapAccessDeserializer::new(map)).map(|Detectors {}| Screen::On)
-    }
-}
-
-impl JsonSchema for Screen {
-    fn schema_name() -> Cow<'static, str> {
-        "Screen".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"oneOf": [{"const": "off"}, {"type": "object", "additionalProperties": false}]})
-    }
 }

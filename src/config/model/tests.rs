@@ -5,6 +5,7 @@ use super::*;
 use crate::config::deserialize::load;
 use crate::config::tree::Node;
 use crate::policy::{OneOrMany, PolicySource};
+use crate::screen::config::DetectorsSource;
 use crate::upstream::{CredentialSource, SecretSource};
 
 const LISTEN: &str = "listen: {ext_proc: unix:/run/x.sock}\n";
@@ -40,10 +41,12 @@ fn fault(more: &str) -> String {
 fn everything_else_has_a_default() {
     let configuration = read("").expect("loads");
     assert_eq!(configuration.unmatched, Unmatched::Deny);
-    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 1024));
+    assert_eq!((configuration.worker_threads.get(), configuration.max_streams.get()), (1, 16_384));
     assert_eq!(configuration.telemetry.audit.stdout, AuditStdout::Json);
     let server = &configuration.servers[0];
-    assert_eq!((server.kind, server.mode, server.screen), (Kind::Mcp, Mode::Enforce, Screen::On));
+    assert_eq!((server.kind, server.mode), (Kind::Mcp, Mode::Enforce));
+    assert_eq!(server.screen, ScreenSource::On(DetectorsSource::default()));
+    assert_eq!(configuration.held_answers.bytes(), 256 << 20);
     assert_eq!(server.protocol, [ProtocolVersion::V2026_07_28]);
     let limits = &server.limits;
     assert_eq!((limits.request.bytes(), limits.listing.bytes(), limits.answer.bytes()), (1 << 20, 1 << 20, 16 << 20));
@@ -96,7 +99,7 @@ fn every_key_is_read() {
     assert_eq!(server.timeouts.body.get(), Duration::from_millis(50));
     assert_eq!((server.denials.policy_status.get(), server.denials.code.get()), (403, -32_050));
     assert_eq!((server.denials.disclose, server.denials.step_up), (Disclose::Hidden, StepUp::Frame));
-    assert_eq!(server.screen, Screen::Off);
+    assert_eq!(server.screen, ScreenSource::Off);
 }
 
 #[test]
@@ -132,12 +135,9 @@ fn the_listener_is_a_socket_or_an_address() {
 
 #[test]
 fn later_keys_say_that_they_are_later() {
-    for (more, place) in [
-        ("  gates: []\n", "7:3"),
-        ("  mode: shadow\n", "7:9"),
-        ("  screen: {patterns: []}\n", "7:12"),
-        ("telemetry: {otlp: {endpoint: x}}\n", "7:13"),
-    ] {
+    for (more, place) in
+        [("  gates: []\n", "7:3"), ("  mode: shadow\n", "7:9"), ("telemetry: {otlp: {endpoint: x}}\n", "7:13")]
+    {
         let told = fault(more);
         assert!(told.starts_with(place) && told.contains("is not available in this version"), "{more}: {told}");
     }

@@ -108,6 +108,15 @@ impl<'a> Value<'a> {
         self.children(Kind::Array)
     }
 
+    /// Every string and key in it at any depth, itself included, decoded, in written order.
+    pub fn strings(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let document = self.document;
+        let range = self.at as usize..self.node().map_or(0, |node| node.next as usize);
+        let nodes = document.tape.nodes.get(range).unwrap_or_default();
+        let strings = nodes.iter().filter(|node| node.kind == Kind::String);
+        strings.map(|node| document.tape.string(&document.text, node))
+    }
+
     fn children(&self, kind: Kind) -> Items<'a> {
         match self.node() {
             Some(node) if node.kind == kind => {

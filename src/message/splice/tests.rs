@@ -84,6 +84,23 @@ fn members_are_set_in_place_or_last() {
 }
 
 #[test]
+fn an_item_comes_first() {
+    let first = |text: &str, keep: &[usize]| {
+        edited(text, |edits, root| {
+            edits.insert_first(root, br#"{"n":"new"}"#);
+            edits.retain_items(root, |index, _| keep.contains(&index));
+        })
+        .unwrap()
+    };
+    assert_eq!(first("[ 1.0 ,\n 2 ]", &[0, 1]), "[{\"n\":\"new\"}, 1.0 ,\n 2 ]");
+    assert_eq!(first("[1,2]", &[1]), "[{\"n\":\"new\"},2]");
+    assert_eq!(first("[1,2]", &[]), "[{\"n\":\"new\"}]");
+    assert_eq!(first("[1 ,2]", &[0]), "[{\"n\":\"new\"},1]");
+    assert_eq!(first("[]", &[]), "[{\"n\":\"new\"}]");
+    assert_eq!(first("[ ]", &[]), "[{\"n\":\"new\"} ]");
+}
+
+#[test]
 fn nested_edits_meet() {
     let text = r#"{"r":{"tools":[{"n":1},{"n":2}],"x":0},"y":{}}"#;
     let got = edited(text, |edits, root| {
@@ -125,6 +142,11 @@ fn contradictions_are_refused() {
     assert_eq!(conflict(&|e, r| _ = e.retain_items(a(r), |_, _| true)), Conflict::Kind { at: 5 });
     assert_eq!(conflict(&|e, r| _ = e.remove_member(r.get("c").unwrap(), "a")), Conflict::Kind { at: 17 });
     assert_eq!(conflict(&|e, r| e.set_member(r.get("c").unwrap(), "a", b"1")), Conflict::Kind { at: 17 });
+    assert_eq!(conflict(&|e, r| e.insert_first(a(r), b"1")), Conflict::Kind { at: 5 });
+    let c = |root: Value<'static>| root.get("c").unwrap();
+    assert_eq!(conflict(&|e, r| (e.insert_first(c(r), b"1"), e.insert_first(c(r), b"1")).0), overlap(18));
+    assert_eq!(conflict(&|e, r| (e.insert_first(c(r), b"1"), e.remove_member(r, "c")).0), overlap(18));
+    assert_eq!(conflict(&|e, r| (e.insert_first(c(r), b"1"), e.replace(c(r), b"1")).0), overlap(18));
     let other: &'static Document = Box::leak(Box::new(testing::document(text)));
     assert_eq!(conflict(&|e, _| e.replace(other.root(), b"1")), Conflict::Foreign);
     assert_eq!(conflict(&|e, _| _ = e.remove_member(other.root(), "a")), Conflict::Foreign);
@@ -164,9 +186,10 @@ fn register<'d>(edits: &mut Edits<'d>, root: Value<'d>, (which, what, member, ma
     all(root, &mut values);
     let value = *which.get(&values);
     let key = value.entries().nth(member.index(value.len().max(1))).map_or("new", |(key, _)| key.as_str().unwrap());
-    match what % 4 {
+    match what % 5 {
         0 => edits.replace(value, br#"{"a":[1]}"#),
         1 => _ = edits.remove_member(value, key),
+        4 => edits.insert_first(value, b"{\"first\":1}"),
         2 => edits.set_member(value, if mask % 2 == 0 { key } else { "added" }, b"[null]"),
         _ => _ = edits.retain_items(value, |index, _| mask >> (index % 64) & 1 == 1),
     }
@@ -191,6 +214,19 @@ proptest! {
         prop_assert!(kept.eq(after.items().map(|item| item.raw())));
         prop_assert_eq!(&document.text()[..array.span().start], &result.text()[..after.span().start]);
         prop_assert_eq!(&document.text()[array.span().end..], &result.text()[after.span().end..]);
+    }
+
+    #[test]
+    fn a_first_item_leaves_every_other_byte(items in testing::array(), seed: u64) {
+        let text = testing::spell(&json!({"r": items, "z": 1}), seed);
+        let document = document(&text);
+        let array = document.root().get("r").unwrap();
+        let mut edits = Edits::new(&document);
+        edits.insert_first(array, b"7");
+        let out = String::from_utf8(edits.apply().unwrap()).unwrap();
+        let at = array.span().start + 1;
+        let new = if array.is_empty() { "7" } else { "7," };
+        prop_assert_eq!(out, format!("{}{new}{}", &text[..at], &text[at..]));
     }
 
     #[test]

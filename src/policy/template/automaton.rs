@@ -23,7 +23,17 @@ type Made = Result<StateID, TooLarge>;
 /// Bytes that the states of one set may take.
 pub(super) const SIZE_LIMIT: usize = 32 << 20;
 
-/// The automaton of all `templates`, each a pattern in its order. Matches must be asked for at the end of the text.
+/// How short a value may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Values {
+    /// At least one character: what an expansion of a value that is there looks like.
+    Filled,
+    /// Also none: what some servers' matchers accept all the same.
+    MayBeEmpty,
+}
+
+/// The automaton of all `templates`, each a pattern in its order with [`Values::Filled`], then each once more with
+/// [`Values::MayBeEmpty`]. Matches must be asked for at the end of the text.
 ///
 /// On failure, the index of the first template that does not fit [`SIZE_LIMIT`].
 pub(super) fn build(templates: &[&Template]) -> Result<NFA, usize> {
@@ -31,22 +41,26 @@ pub(super) fn build(templates: &[&Template]) -> Result<NFA, usize> {
     // Building with a limit from the start: what is too large is noticed before it was made.
     let limited = builder.set_size_limit(Some(SIZE_LIMIT));
     limited.map_err(|_| 0_usize)?;
-    let mut starts = Vec::with_capacity(templates.len());
-    for (index, template) in templates.iter().enumerate() {
-        starts.push(pattern(&mut builder, template).map_err(|_| index)?);
+    let mut starts = Vec::with_capacity(templates.len().saturating_mul(2));
+    for values in [Values::Filled, Values::MayBeEmpty] {
+        for (index, template) in templates.iter().enumerate() {
+            starts.push(pattern(&mut builder, template, values).map_err(|_| index)?);
+        }
     }
     let last = templates.len().saturating_sub(1);
     let start = builder.add_union(starts).map_err(|_| last)?;
     builder.build(start, start).map_err(|_| last)
 }
 
-fn pattern(builder: &mut Builder, template: &Template) -> Made {
+fn pattern(builder: &mut Builder, template: &Template, values: Values) -> Made {
     builder.start_pattern()?;
     let end = builder.add_match()?;
     let start = template.parts.iter().rev().try_fold(end, |next, part| match part {
         Part::Literal(text) => literal(builder, text, next),
-        Part::Expression(operator, variables) if operator.is_named() => named(builder, *operator, variables, next),
-        Part::Expression(operator, variables) => listed(builder, *operator, variables, next),
+        Part::Expression(operator, variables) if operator.is_named() => {
+            named(builder, *operator, variables, values, next)
+        }
+        Part::Expression(operator, variables) => listed(builder, *operator, variables, values, next),
     })?;
     builder.finish_pattern(start)?;
     Ok(start)
@@ -58,18 +72,18 @@ fn literal(builder: &mut Builder, text: &str, next: StateID) -> Made {
 }
 
 /// Values in order, all of them there.
-fn listed(builder: &mut Builder, operator: Operator, variables: &[Variable], next: StateID) -> Made {
+fn listed(builder: &mut Builder, operator: Operator, variables: &[Variable], values: Values, next: StateID) -> Made {
     let (first, separator) = operator.first_and_separator();
     let forbidden: &[u8] = if operator.is_reserved() { b"" } else { b"#,/?" };
     let mut next = next;
     for (index, variable) in variables.iter().enumerate().rev() {
         next = match variable.modifier {
-            Modifier::None => repeated(builder, forbidden, next)?,
-            Modifier::Prefix(most) => limited(builder, forbidden, most, next)?,
+            Modifier::None => repeated(builder, forbidden, values, next)?,
+            Modifier::Prefix(most) => limited(builder, forbidden, most, values, next)?,
             Modifier::Explode => {
                 // (value separator)* value
                 let again = builder.add_union(vec![])?;
-                let value = repeated(builder, forbidden, again)?;
+                let value = repeated(builder, forbidden, values, again)?;
                 let more = literal(builder, separator, value)?;
                 builder.patch(again, more)?;
                 builder.patch(again, next)?;
@@ -82,7 +96,7 @@ fn listed(builder: &mut Builder, operator: Operator, variables: &[Variable], nex
 }
 
 /// Named parameters in any order, each at most once: a state per subset of those that were there.
-fn named(builder: &mut Builder, operator: Operator, variables: &[Variable], next: StateID) -> Made {
+fn named(builder: &mut Builder, operator: Operator, variables: &[Variable], values: Values, next: StateID) -> Made {
     let (first, separator) = operator.first_and_separator();
     // Exploded parameters may come again, so only the others are remembered.
     let once: Vec<&str> = variables
@@ -100,7 +114,7 @@ fn named(builder: &mut Builder, operator: Operator, variables: &[Variable], next
     for (subset, state) in seen.iter().enumerate() {
         for variable in variables.iter().filter(|variable| subset & bit(variable) == 0) {
             let Some(after) = seen.get(subset | bit(variable)) else { continue };
-            let value = parameter(builder, operator, variable, *after)?;
+            let value = parameter(builder, operator, variable, values, *after)?;
             let more = literal(builder, separator, value)?;
             builder.patch(*state, more)?;
             if subset == 0 {
@@ -115,11 +129,11 @@ fn named(builder: &mut Builder, operator: Operator, variables: &[Variable], next
 }
 
 /// `name=value`; of a path parameter the value may be left out.
-fn parameter(builder: &mut Builder, operator: Operator, variable: &Variable, next: StateID) -> Made {
+fn parameter(builder: &mut Builder, operator: Operator, variable: &Variable, values: Values, next: StateID) -> Made {
     let forbidden: &[u8] = if operator == Operator::PathParameter { b"#,/;?" } else { b"#&,/?" };
     let value = match variable.modifier {
-        Modifier::Prefix(most) => limited(builder, forbidden, most, next)?,
-        Modifier::None | Modifier::Explode => repeated(builder, forbidden, next)?,
+        Modifier::Prefix(most) => limited(builder, forbidden, most, values, next)?,
+        Modifier::None | Modifier::Explode => repeated(builder, forbidden, values, next)?,
     };
     let mut equals = literal(builder, "=", value)?;
     if operator == Operator::PathParameter {
@@ -128,23 +142,23 @@ fn parameter(builder: &mut Builder, operator: Operator, variable: &Variable, nex
     literal(builder, &variable.name, equals)
 }
 
-/// One or more characters.
-fn repeated(builder: &mut Builder, forbidden: &[u8], next: StateID) -> Made {
+/// One or more characters, or any number.
+fn repeated(builder: &mut Builder, forbidden: &[u8], values: Values, next: StateID) -> Made {
     let again = builder.add_union(vec![])?;
     let one = character(builder, forbidden, again)?;
     builder.patch(again, one)?;
     builder.patch(again, next)?;
-    Ok(one)
+    Ok(if values == Values::MayBeEmpty { again } else { one })
 }
 
-/// One to `most` characters.
-fn limited(builder: &mut Builder, forbidden: &[u8], most: u16, next: StateID) -> Made {
+/// One to `most` characters, or none to `most`.
+fn limited(builder: &mut Builder, forbidden: &[u8], most: u16, values: Values, next: StateID) -> Made {
     let mut one = character(builder, forbidden, next)?;
     for _ in 1..most {
         let either = builder.add_union(vec![one, next])?;
         one = character(builder, forbidden, either)?;
     }
-    Ok(one)
+    if values == Values::MayBeEmpty { Ok(builder.add_union(vec![one, next])?) } else { Ok(one) }
 }
 
 /// One character of a URI other than the `forbidden` ones (ascending): a byte, or a percent-encoded octet.

@@ -27,7 +27,7 @@ pub(in crate::policy) type Indices = SmallVec<[u32; 4]>;
 /// All templates with expressions, as one automaton that is made deterministic as far as URIs ask for it.
 struct Patterns {
     dfa: DFA,
-    /// By pattern: its index in the set.
+    /// By pattern: its index in the set. The automaton has each pattern twice, see [`automaton::build`].
     indices: Vec<u32>,
     caches: Pool<Cache, MakeCache>,
 }
@@ -63,6 +63,10 @@ impl TemplateSet {
     /// Every entry that covers `uri`, as indices in ascending order: the URI itself, and all templates that it is an
     /// expansion of. A URI that still holds a brace is covered only by the identical template.
     ///
+    /// A URI that something covers is also covered by each template that it fits with empty values: they do not make a
+    /// URI known, but servers exist that read `cases://case//internal` as `cases://case/{id}/internal`, and what that
+    /// costs must not be passed by under `cases://{+path}`.
+    ///
     /// `uri` is expected to be in normal form ([`crate::policy::uri`]); characters outside ASCII are covered by nothing
     /// but an identical text. Linear in its length.
     #[must_use]
@@ -70,11 +74,23 @@ impl TemplateSet {
         let exact = self.exact.get(uri);
         let patterns = self.patterns.as_ref().filter(|_| !uri.contains(['{', '}']));
         let Some(patterns) = patterns else { return exact.cloned().unwrap_or_default() };
-        let Some(mut covering) = patterns.covering(uri) else { return Indices::new() };
-        covering.extend(exact.into_iter().flatten().copied());
-        covering.sort_unstable();
-        covering
+        let Some(Covering { filled, mut all }) = patterns.covering(uri) else { return Indices::new() };
+        if !filled && exact.is_none() {
+            return Indices::new();
+        }
+        all.extend(exact.into_iter().flatten().copied());
+        all.sort_unstable();
+        all.dedup();
+        all
     }
+}
+
+/// The templates that match a URI.
+struct Covering {
+    /// Whether one does without empty values.
+    filled: bool,
+    /// All that do, in any order, some twice.
+    all: Indices,
 }
 
 impl Patterns {
@@ -95,14 +111,15 @@ impl Patterns {
 
     /// The templates that match all of `uri`. `None` when the automaton gave up, which its configuration rules out; then
     /// nothing may be covered, for a template that was not seen could cost more than those that were.
-    fn covering(&self, uri: &str) -> Option<Indices> {
+    fn covering(&self, uri: &str) -> Option<Covering> {
+        let none = Covering { filled: false, all: Indices::new() };
         let mut guard = self.caches.get();
         let cache = &mut *guard;
         let mut state = self.dfa.start_state_forward(cache, &Input::new(uri).anchored(Anchored::Yes)).ok()?;
         for byte in uri.bytes() {
             state = self.dfa.next_state(cache, state, byte).ok()?;
             if state.is_dead() {
-                return Some(Indices::new());
+                return Some(none);
             }
             if state.is_quit() {
                 return None;
@@ -111,10 +128,16 @@ impl Patterns {
         // Matches are reported one step late, so those at this step are exactly the ones that end with the URI.
         let state = self.dfa.next_eoi_state(cache, state).ok()?;
         if !state.is_match() {
-            return Some(Indices::new());
+            return Some(none);
         }
-        let matches = 0..self.dfa.match_len(cache, state);
-        matches.map(|at| self.indices.get(self.dfa.match_pattern(cache, state, at).as_usize()).copied()).collect()
+        let mut covering = none;
+        for at in 0..self.dfa.match_len(cache, state) {
+            let pattern = self.dfa.match_pattern(cache, state, at).as_usize();
+            let empty = pattern.checked_sub(self.indices.len());
+            covering.filled |= empty.is_none();
+            covering.all.push(*self.indices.get(empty.unwrap_or(pattern))?);
+        }
+        Some(covering)
     }
 }
 

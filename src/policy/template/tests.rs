@@ -214,3 +214,19 @@ fn faults_say_what_to_do() {
         "expected one of the operators + # . / ; ? & or a variable name in '{!a}', found '!'; correct it"
     );
 }
+
+#[test]
+fn empty_values_add_what_they_cost_and_make_nothing_known() {
+    let templates: Vec<_> =
+        ["cases://{+path}", "cases://case/{id}/internal", "notes://{id}", "files://{a}{?b}", "files://x"]
+            .map(|text| Template::parse(text).unwrap())
+            .into();
+    let set = TemplateSet::build(&templates).unwrap();
+    assert_eq!(set.covering("cases://case/7/internal").as_slice(), [0, 1]);
+    assert_eq!(set.covering("cases://case//internal").as_slice(), [0, 1]);
+    assert_eq!(set.covering("cases://case/7/other").as_slice(), [0]);
+    assert!(set.covering("notes://").is_empty());
+    assert_eq!(set.covering("notes://1").as_slice(), [2]);
+    assert_eq!(set.covering("files://x").as_slice(), [3, 4]);
+    assert!(set.covering("files://?b=").is_empty());
+}

@@ -42,6 +42,28 @@ fn answer_unreadable() {
 }
 
 #[test]
+fn an_answer_that_does_not_begin_or_does_not_end_in_time_is_refused() {
+    let knobs = "  denials: {policy_status";
+    let stack = Stack::with(&[(knobs, &format!("  timeouts: {{wait: 300ms, answer: 300ms}}\n{knobs}"))], &[]);
+    let long = Duration::from_secs(20);
+    let never_begins = Answer::raw("").wait(long);
+    let never_ends = Answer::chunked(200, &["content-type: application/json"]).piece("{\"jsonrpc\":").wait(long);
+    for answer in [never_begins, never_ends] {
+        stack.upstream.answer(answer);
+        let reply = stack.refuses_answer(&stack.request(&list()), "answer.unreadable");
+        assert_frame(&reply, 502, -32010, Some(&json!(1)));
+        assert!(reply.json()["error"]["message"].as_str().unwrap().contains("in time"), "{reply}");
+    }
+    // Half an event of a running stream: the error event, then the end.
+    stack.upstream.answer(Answer::sse().piece(": hello\n\ndata: {").wait(long));
+    let reply = stack.post(&list());
+    assert!(!reply.cut, "{reply}");
+    let events = reply.events();
+    let [event] = events.as_slice() else { panic!("expected the error event, got {reply}") };
+    assert_eq!((&event["id"], &event["error"]["code"]), (&json!(1), &json!(-32010)), "{reply}");
+}
+
+#[test]
 fn answer_too_large() {
     let stack = Stack::start();
     let big = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": [], "pad": "x".repeat(2 << 20)}});

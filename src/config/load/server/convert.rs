@@ -52,6 +52,7 @@ pub(super) fn limits(limits: &Limits, timeouts: &Timeouts) -> ladder::server::Li
         answer: limits.answer.bytes(),
         depth: limits.depth.get(),
         body_time: millis(timeouts.body),
+        wait_time: millis(timeouts.wait),
         answer_time: millis(timeouts.answer),
     }
 }

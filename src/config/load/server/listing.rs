@@ -18,7 +18,7 @@ use crate::upstream::{Client, Credential, CredentialSource, Freshness, http};
 const LEAST_REFRESH: Duration = Duration::from_secs(1);
 
 /// What our own listings of the server go by; `None` for plain HTTP, and when something is faulty, which was told.
-pub(in crate::config::load) fn settings(check: &Check<'_>, report: &mut Report) -> Option<Settings> {
+pub(super) fn settings(check: &Check<'_>, report: &mut Report) -> Option<Settings> {
     let upstream = &check.server.upstream;
     if check.server.kind == Kind::Http {
         return None;

@@ -6,28 +6,37 @@ use std::fmt::Write as _;
 
 use crate::policy::template::{Modifier, Operator, Part, Template, Variable};
 
-/// Whether `uri` is an expansion of `template`: every way to split it is tried.
-pub(super) fn covers(template: &Template, uri: &str) -> bool {
+/// What covers `uri`: nothing, unless it is an expansion of one with values that are there; then also every template
+/// that it fits with empty ones.
+pub(super) fn covering(templates: &[Template], uri: &str) -> Vec<u32> {
+    if !templates.iter().any(|template| covers(template, uri, false)) {
+        return Vec::new();
+    }
+    (0..).zip(templates).filter(|(_, template)| covers(template, uri, true)).map(|(at, _)| at).collect()
+}
+
+/// Whether `uri` is an expansion of `template`, with `empty` values or without: every way to split it is tried.
+fn covers(template: &Template, uri: &str, empty: bool) -> bool {
     if uri.contains(['{', '}']) || template.is_literal() {
         return uri == template.text();
     }
     let mut reached = BTreeSet::from([0]);
     for part in &template.parts {
-        reached = reached.iter().flat_map(|from| part_ends(part, uri, *from)).collect();
+        reached = reached.iter().flat_map(|from| part_ends(part, uri, *from, empty)).collect();
     }
     reached.contains(&uri.len())
 }
 
 /// Where a match of `part` that begins at `from` may end.
-fn part_ends(part: &Part, uri: &str, from: usize) -> BTreeSet<usize> {
+fn part_ends(part: &Part, uri: &str, from: usize, empty: bool) -> BTreeSet<usize> {
     match part {
         Part::Literal(text) => after(uri, from, text).into_iter().collect(),
         Part::Expression(operator, variables) if operator.is_named() => {
             let mut ends = BTreeSet::from([from]);
-            named(*operator, variables, uri, from, &[], &mut ends);
+            named(*operator, variables, uri, (from, empty), &[], &mut ends);
             ends
         }
-        Part::Expression(operator, variables) => listed(*operator, variables, uri, from),
+        Part::Expression(operator, variables) => listed(*operator, variables, uri, from, empty),
     }
 }
 
@@ -36,7 +45,7 @@ fn after(uri: &str, from: usize, text: &str) -> Option<usize> {
 }
 
 /// Where a value of up to `most` characters may end.
-fn values(uri: &str, from: usize, forbidden: &str, most: usize) -> BTreeSet<usize> {
+fn values(uri: &str, from: usize, forbidden: &str, most: usize, empty: bool) -> BTreeSet<usize> {
     let mut ends = BTreeSet::new();
     let mut at = from;
     while ends.len() < most {
@@ -52,6 +61,9 @@ fn values(uri: &str, from: usize, forbidden: &str, most: usize) -> BTreeSet<usiz
         at += width;
         ends.insert(at);
     }
+    if empty {
+        ends.insert(from);
+    }
     ends
 }
 
@@ -62,7 +74,7 @@ fn limit(variable: &Variable) -> usize {
     }
 }
 
-fn listed(operator: Operator, variables: &[Variable], uri: &str, from: usize) -> BTreeSet<usize> {
+fn listed(operator: Operator, variables: &[Variable], uri: &str, from: usize, empty: bool) -> BTreeSet<usize> {
     let (first, separator, forbidden) = match operator {
         Operator::Simple => ("", ",", "/,?#"),
         Operator::Reserved => ("", ",", ""),
@@ -75,7 +87,7 @@ fn listed(operator: Operator, variables: &[Variable], uri: &str, from: usize) ->
     for (index, variable) in variables.iter().enumerate() {
         let lead = if index == 0 { first } else { separator };
         let one = |at: usize, lead: &str| -> BTreeSet<usize> {
-            after(uri, at, lead).into_iter().flat_map(|at| values(uri, at, forbidden, limit(variable))).collect()
+            after(uri, at, lead).into_iter().flat_map(|at| values(uri, at, forbidden, limit(variable), empty)).collect()
         };
         let mut ends: BTreeSet<usize> = reached.iter().flat_map(|at| one(*at, lead)).collect();
         if variable.modifier == Modifier::Explode {
@@ -94,7 +106,7 @@ fn named(
     operator: Operator,
     variables: &[Variable],
     uri: &str,
-    from: usize,
+    (from, empty): (usize, bool),
     seen: &[&str],
     ends: &mut BTreeSet<usize>,
 ) {
@@ -110,15 +122,17 @@ fn named(
             continue;
         }
         let Some(name_end) = after(uri, from, &format!("{lead}{}", variable.name)) else { continue };
-        let mut here: BTreeSet<usize> =
-            after(uri, name_end, "=").into_iter().flat_map(|at| values(uri, at, forbidden, limit(variable))).collect();
+        let mut here: BTreeSet<usize> = after(uri, name_end, "=")
+            .into_iter()
+            .flat_map(|at| values(uri, at, forbidden, limit(variable), empty))
+            .collect();
         if operator == Operator::PathParameter {
             here.insert(name_end);
         }
         for end in here {
             ends.insert(end);
             let seen: Vec<&str> = seen.iter().copied().chain([variable.name.as_str()]).collect();
-            named(operator, variables, uri, end, &seen, ends);
+            named(operator, variables, uri, (end, empty), &seen, ends);
         }
     }
 }

@@ -1,0 +1,193 @@
+//! Hostile schemas and instances cost little, and nothing is fetched for them. No test looks at a clock: without the bounds
+//! these run for hours, or end the process.
+
+use std::net::TcpListener;
+
+use super::super::fuel::{Budget, Exhausted, look, text, within};
+use super::{Failure, Violation, check, compiled, document, failures, uncompilable};
+
+#[test]
+fn references_that_double_run_out() {
+    let mut schema = String::from(r#"{"$defs": {"d0": {"type": "string"}"#);
+    for n in 1..60 {
+        let inner = n - 1;
+        schema.push_str(&format!(
+            r##", "d{n}": {{"allOf": [{{"$ref": "#/$defs/d{inner}"}}, {{"$ref": "#/$defs/d{inner}"}}]}}"##
+        ));
+    }
+    schema.push_str(r##"}, "$ref": "#/$defs/d59"}"##);
+    assert_eq!(check(&schema, "\"x\""), Err(Violation::Uncheckable));
+    // Not so many that deciding fails, but too many for words: the refusal stands, told in general.
+    let schema = schema.replace("d59\"}", "d14\"}");
+    assert_eq!(check(&schema, "\"x\""), Ok(()));
+    let Failure { rule, text, .. } = &failures(&schema, "1")[0];
+    assert!(!rule.is_empty() && !text.is_empty());
+}
+
+#[test]
+fn alternatives_that_recur_run_out_or_end() {
+    let arms = r##"{"type": "array", "items": {"$ref": "#"}}"##;
+    let schema = format!(r#"{{"anyOf": [{arms}, {arms}, {{"type": "string"}}]}}"#);
+    let nested = |inner: &str| format!("{}{inner}{}", "[".repeat(60), "]".repeat(60));
+    assert_eq!(check(&schema, &nested("\"x\"")), Ok(()));
+    let Failure { pointer, rule, .. } = &failures(&schema, &nested("1"))[0];
+    assert!(!pointer.contains("//") && !rule.is_empty());
+    // Without containers to remember nothing is remembered.
+    let wide = format!(r#"{{"unevaluatedProperties": false, "anyOf": [{arms}, {arms}]}}"#);
+    assert!(check(&wide, &nested("1")).is_err());
+}
+
+#[test]
+fn references_in_a_circle_end() {
+    assert_eq!(check(r##"{"$ref": "#"}"##, "1"), Ok(()));
+    let circle = r##"{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}"##;
+    assert_eq!(check(circle, "1"), Ok(()));
+}
+
+#[test]
+fn patterns_take_linear_time() {
+    for pattern in ["^(a+)+$", "^(a|a)*$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$"] {
+        let schema = format!(r#"{{"pattern": "{pattern}"}}"#);
+        assert_eq!(failures(&schema, &format!("\"{}!\"", "a".repeat(100_000)))[0].rule, "pattern", "{pattern}");
+    }
+}
+
+#[test]
+fn costly_patterns_burn_more_for_each_byte() {
+    let plain = format!("\"{}\"", "a".repeat((1 << 20) - 2));
+    assert_eq!(check(r#"{"pattern": "^[a-z]*$"}"#, &plain), Ok(()));
+    let costly = compiled(r#"{"pattern": "(a|b)*a(a|b){1000}$"}"#);
+    assert!(costly.text > 1, "{}", costly.text);
+    assert_eq!(costly.check(document(&plain).root()), Err(Violation::Uncheckable));
+    assert!(matches!(costly.check(document("\"abc\"").root()), Err(Violation::Invalid(_))));
+    let names = compiled(r#"{"patternProperties": {"(a|b)*a(a|b){1000}$": {}}, "additionalProperties": {}}"#);
+    assert_eq!(names.check(document(&format!("{{{plain}: 1}}")).root()), Err(Violation::Uncheckable));
+    let enormous = uncompilable(r#"{"pattern": "((a{1000}){1000}){1000}"}"#);
+    assert!(enormous.message.contains("regex"), "{enormous}");
+}
+
+#[test]
+fn a_deep_schema_does_not_compile() {
+    let deep = |levels: usize| format!("{}true{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
+    for levels in [128, 1_000, 4_000] {
+        let error = uncompilable(&deep(levels));
+        assert!(error.message.contains("at most 128 levels"), "{error}");
+    }
+    assert_eq!(failures(&deep(127), "1")[0].rule, "not", "an odd number of negations");
+}
+
+#[test]
+fn a_deep_instance_does_not_exhaust_the_stack() {
+    let schema = r##"{"type": ["array", "integer"], "items": {"$ref": "#"}}"##;
+    let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(check(schema, &nested(64)), Ok(()));
+    assert_eq!(check(schema, &nested(4_000)), Err(Violation::Uncheckable));
+}
+
+#[test]
+fn a_long_chain_below_every_level_of_a_deep_instance_runs_out() {
+    let schema =
+        chain(REFERENCES, r#"{"allOf": [@]}"#).replace(r#""type": "string""#, r##""items": {"$ref": "#/$defs/d0"}"##);
+    let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(check(&schema, &nested(2)), Ok(()));
+    assert_eq!(check(&schema, &nested(500)), Err(Violation::Uncheckable));
+}
+
+/// References of a schema that still compiles.
+const REFERENCES: usize = 490;
+
+/// `count` definitions that each refer to the next one through `link`; `@` stands for the reference.
+fn chain(count: usize, link: &str) -> String {
+    let mut schema = format!(r##"{{"$ref": "#/$defs/d0", "$defs": {{"d{count}": {{"type": "string"}}"##);
+    for n in 0..count {
+        let reference = format!(r##"{{"$ref": "#/$defs/d{}"}}"##, n + 1);
+        schema.push_str(&format!(r#", "d{n}": {}"#, link.replace('@', &reference)));
+    }
+    schema.push_str("}}");
+    schema
+}
+
+#[test]
+fn a_long_chain_of_references_does_not_exhaust_the_stack() {
+    for link in ["@", r#"{"allOf": [@]}"#, r#"{"anyOf": [@, {"not": {}}]}"#] {
+        let schema = chain(REFERENCES, link);
+        let verdict = check(&schema, "1");
+        assert!(verdict.is_err(), "{link}");
+        let error = uncompilable(&chain(5_000, link));
+        assert!(error.message.contains("references"), "{error}");
+    }
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener that does not wait");
+    let port = listener.local_addr().expect("its address").port();
+    let file = std::env::temp_dir().join("schema.json");
+    for reference in [
+        format!("http://127.0.0.1:{port}/schema.json"),
+        format!("http://127.0.0.1:{port}/schema.json#/$defs/a"),
+        format!("https://localhost:{port}/schema.json"),
+        format!("file://{}", file.display()),
+        "other.json".to_owned(),
+        "//127.0.0.1/schema".to_owned(),
+        "urn:example:other".to_owned(),
+        "#/$defs/missing".to_owned(),
+        "#missing".to_owned(),
+    ] {
+        for schema in [
+            format!(r#"{{"$ref": "{reference}"}}"#),
+            format!(r#"{{"properties": {{"a": {{"$ref": "{reference}"}}}}}}"#),
+            format!(r#"{{"$dynamicRef": "{reference}"}}"#),
+            format!(r#"{{"$id": "http://127.0.0.1:{port}/root.json", "$ref": "{reference}"}}"#),
+        ] {
+            uncompilable(&schema);
+        }
+    }
+    for schema in [
+        format!(r#"{{"$id": "http://127.0.0.1:{port}/a/b.json", "$ref": "c.json"}}"#),
+        r#"{"$id": "tool.json", "$ref": "other.json"}"#.to_owned(),
+        format!(r#"{{"$schema": "http://127.0.0.1:{port}/meta.json"}}"#),
+    ] {
+        uncompilable(&schema);
+    }
+    assert!(listener.accept().is_err(), "somebody connected");
+    // What a schema brings along, it may refer to under any name; meta-schemas are built in.
+    let own = format!(
+        r#"{{"$id": "http://127.0.0.1:{port}/a.json", "$ref": "b.json", "$defs": {{"b": {{"$id": "b.json", "type": "string"}}}}}}"#
+    );
+    assert_eq!(failures(&own, "1")[0].rule, "type");
+    assert_eq!(
+        failures(r#"{"$ref": "https://json-schema.org/draft/2020-12/schema"}"#, r#"{"type": 1}"#)[0].pointer,
+        "/type"
+    );
+    assert!(listener.accept().is_err(), "somebody connected");
+}
+
+#[test]
+fn a_check_after_one_that_ran_out_is_right() {
+    let schema = compiled(r##"{"type": ["array", "integer"], "items": {"$ref": "#"}, "uniqueItems": true}"##);
+    let bomb = document(&format!("{}1{}", "[".repeat(4_000), "]".repeat(4_000)));
+    for _ in 0..20 {
+        assert_eq!(schema.check(bomb.root()), Err(Violation::Uncheckable));
+        assert_eq!(schema.check(document("[1, [2]]").root()), Ok(()));
+        assert!(matches!(schema.check(document("[1, 1]").root()), Err(Violation::Invalid(_))));
+    }
+}
+
+#[test]
+fn budgets_nest_and_come_back() {
+    let budget = |looks| Budget { looks, reading: 9, text: 1, names: 0 };
+    let outer = within(budget(10), || {
+        look();
+        assert_eq!(within(budget(2), || (0..3).for_each(|_| look())), Err(Exhausted));
+        (0..8).for_each(|_| look());
+        1
+    });
+    assert_eq!(outer, Ok(1), "nine looks of ten");
+    assert_eq!(within(budget(9), || (0..10).for_each(|_| look())), Err(Exhausted));
+    assert_eq!(within(budget(99), || (0..2).for_each(|_| text(5))), Err(Exhausted), "ten bytes of nine");
+    assert_eq!(within(budget(99), || text(9)), Ok(()));
+    let panicked = std::panic::catch_unwind(|| within(budget(9), || std::panic::resume_unwind(Box::new("true panic"))));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"true panic"), "another panic passes through");
+}

@@ -1,0 +1,66 @@
+//! Invisible characters: text that a model reads and a person who approves it does not see.
+//!
+//! Known attacks: instructions spelled in tag characters (U+E0000–E007F), words split by zero width spaces so that no
+//! filter finds them, lines turned round by bidirectional controls. Not among them is what people need to write: the
+//! zero width joiner (U+200D) and the variation selectors U+FE00–FE0F that make emoji, and the zero width non-joiner
+//! between two letters of a script whose spelling has it.
+
+#[cfg(test)]
+mod tests;
+
+const ZERO_WIDTH_NON_JOINER: char = '\u{200C}';
+
+/// Whether the text holds an invisible character that honest text has no use for. One pass, no allocation.
+#[must_use]
+pub fn contains(text: &str) -> bool {
+    !text.is_ascii() && occurrences(text).next().is_some()
+}
+
+/// Every such character and the byte at which it stands, in order.
+pub fn occurrences(text: &str) -> impl Iterator<Item = (usize, char)> {
+    text.char_indices().filter(|(at, c)| is_invisible(*c) && !(*c == ZERO_WIDTH_NON_JOINER && is_spelling(text, *at)))
+}
+
+/// Whether `c` is on the list of authz-semantics §6, whatever stands around it.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    // Most of any text: one comparison instead of a search through the ranges.
+    c > '\u{AC}'
+        && matches!(c,
+            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{180E}'
+            | '\u{200B}' | ZERO_WIDTH_NON_JOINER | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206F}' | '\u{3164}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}' | '\u{E0100}'..='\u{E01EF}')
+}
+
+/// Whether the non-joiner at byte `at` stands between two letters of one script that is spelled with it.
+fn is_spelling(text: &str, at: usize) -> bool {
+    let before = text.get(..at).and_then(|text| text.chars().next_back());
+    let behind = text.get(at..).and_then(|text| text.chars().nth(1));
+    let script = |c: Option<char>| c.filter(|c| is_letter(*c)).and_then(script);
+    script(before).is_some_and(|before| script(behind) == Some(before))
+}
+
+/// Letters, vowel signs, and the signs that take a vowel away or dot a letter, which stand between a consonant and the
+/// non-joiner and which Unicode does not call alphabetic.
+fn is_letter(c: char) -> bool {
+    let sign = |of_block: u32| (0x900..0xE00).contains(&u32::from(c)) && u32::from(c) % 0x80 == of_block;
+    c.is_alphabetic() || sign(0x4D) || sign(0x3C) || matches!(c, '\u{DCA}' | '\u{1039}' | '\u{103A}' | '\u{17D2}')
+}
+
+/// The scripts whose spelling has the non-joiner (Unicode Standard §9.2, §12.1; UAX #31, contexts A1 and A2), as a
+/// number for each.
+fn script(c: char) -> Option<u32> {
+    match u32::from(c) {
+        // Arabic, its supplements and presentation forms.
+        0x600..=0x6FF | 0x750..=0x77F | 0x870..=0x8FF | 0xFB50..=0xFDFF | 0xFE70..=0xFEFC => Some(0),
+        // Syriac and its supplement.
+        0x700..=0x74F | 0x860..=0x86F => Some(1),
+        0x1000..=0x109F => Some(2),
+        0x1780..=0x17FF => Some(3),
+        0x1800..=0x18AF => Some(4),
+        // Devanagari to Sinhala, a block of 128 each.
+        indic @ 0x900..=0xDFF => Some(indic / 0x80),
+        _ => None,
+    }
+}
