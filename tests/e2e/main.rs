@@ -8,6 +8,7 @@
 )]
 
 mod harness;
+mod record;
 mod rungs;
 mod screening;
 mod sidecar;
