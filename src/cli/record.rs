@@ -95,6 +95,8 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
 async fn done(args: &RecordArgs, out: &mut Vec<u8>) -> Result<ExitCode, Failure> {
     let Recording { name, settings, file } = target(args)?;
     let url = settings.url.to_string();
+    // One list after the other, so that where a long walk stands can be told.
+    let settings = Settings { concurrency: 1, ..settings };
     // Looked at before the walk: who waits for a long one should not learn then that it was for nothing.
     existing(&file)?;
     let listing = listed(&Client::new(settings)).await.map_err(|fault| Failure::Plain(format!("{url}: {fault}")))?;
@@ -146,8 +148,8 @@ fn by_url(args: &RecordArgs, url: &Url, out: &Path) -> Result<Recording, Failure
         timeout: Duration::from_secs(5),
         page: 1024 * 1024,
         depth: 64,
-        concurrency: 4,
-        roots: None,
+        concurrency: 1,
+        tls: None,
     };
     Ok(Recording { file: out.with_file_name(format!("{name}.yaml")), name, settings })
 }

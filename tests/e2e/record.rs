@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::child::Child;
 use crate::support::fixture::{self, Ports};
-use crate::support::{Answer, Request, Seen, Upstream, free_port, mcp, root, wait_for};
+use crate::support::{Answer, Request, Seen, Upstream, free_port, mcp, root, tls, wait_for};
 
 /// A folder with the default configuration and no record yet.
 struct Desk {
@@ -303,6 +303,24 @@ fn a_first_recording_needs_no_configuration() {
     run(&["record"]).is(2).warns("required");
 }
 
+/// A server behind a certificate that the web does not know is listed once its authority is named.
+#[test]
+fn a_private_authority_is_named() {
+    let desk = Desk::new();
+    let certificate = tls::Certificate::new(&["localhost"]);
+    certificate.write_pem(&desk.path("ca.pem"));
+    let server = Upstream::start_tls(&certificate);
+    let config = desk.read("portcullis.yaml");
+    let plain = format!("http://127.0.0.1:{}/own", desk.upstream.port);
+    let secure = config.replace(&plain, &format!("https://localhost:{}/own", server.port));
+    assert_ne!(config, secure);
+    fs::write(desk.path("portcullis.yaml"), &secure).expect("portcullis.yaml");
+    desk.record(&[]).is(2).warns("UnknownIssuer");
+    let trusting = secure.replace("  policy: {file", "    ca: ca.pem\n  policy: {file");
+    fs::write(desk.path("portcullis.yaml"), trusting).expect("portcullis.yaml");
+    desk.record(&[]).is(0).says("7 capabilities");
+}
+
 /// The demo's server, made with a real MCP SDK, against the demo's own record.
 #[test]
 fn the_demo_server_is_what_its_record_says() {
@@ -343,7 +361,7 @@ fn copy(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             copy(&entry.path(), &target)
         } else {
-            drop(fs::copy(entry.path(), target).expect("a copy"))
+            fs::copy(entry.path(), target).expect("a copy");
         }
     }
 }

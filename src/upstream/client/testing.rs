@@ -87,7 +87,7 @@ impl Scripted {
             page: 1 << 20,
             depth: 64,
             concurrency: 1,
-            roots: None,
+            tls: None,
         };
         change(&mut settings);
         Client::new(settings)

@@ -1,5 +1,6 @@
 //! How a server is listed by ourselves.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +26,9 @@ pub(super) fn settings(check: &Check<'_>, report: &mut Report) -> Option<Setting
     }
     refresh(check, report);
     let credential = credential(check, report);
-    let roots = match &upstream.ca {
+    let tls = match &upstream.ca {
         None => None,
-        Some(file) => Some(roots(check, file, report)?),
+        Some(file) => Some(tls(check, file, report)?),
     };
     Some(Settings {
         // Its faults were told.
@@ -37,7 +38,7 @@ pub(super) fn settings(check: &Check<'_>, report: &mut Report) -> Option<Setting
         page: check.server.limits.listing.bytes(),
         depth: check.server.limits.depth.get(),
         concurrency: upstream.concurrency.get(),
-        roots,
+        tls,
     })
 }
 
@@ -92,12 +93,13 @@ fn load(check: &Check<'_>, source: &CredentialSource, key: &str, report: &mut Re
     }
 }
 
-fn roots(check: &Check<'_>, file: &std::path::Path, report: &mut Report) -> Option<rustls::RootCertStore> {
+/// TLS that trusts the authorities in `file`.
+fn tls(check: &Check<'_>, file: &Path, report: &mut Report) -> Option<rustls::ClientConfig> {
     let path = check.context.base.join(file);
-    let roots = http::roots(&bytes(&path, report)?);
-    if roots.is_none() {
+    let tls = http::trusting(&bytes(&path, report)?);
+    if tls.is_none() {
         let message = format!("expected PEM certificates in {}, found none; name another file", path.display());
         check.fault(&["upstream".into(), "ca".into()], &message, report);
     }
-    roots
+    tls
 }
