@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod record;
 mod schema;
 mod serve;
 
@@ -23,6 +24,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Load everything and print all faults, or a summary and who can do what.
     Check(check::CheckArgs),
+    /// Write down what a server offers, for a person to price; or check what changed since.
+    Record(record::RecordArgs),
     /// Print the JSON Schema of the configuration.
     Schema(schema::SchemaArgs),
     /// Show the whole story on loopback: identity provider, MCP server, Portcullis, Envoy.
@@ -35,6 +38,7 @@ pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(args),
+        Command::Record(args) => record::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };

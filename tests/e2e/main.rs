@@ -12,6 +12,7 @@ mod clients;
 mod egress;
 mod harness;
 mod identities;
+mod record;
 mod rungs;
 mod screening;
 mod sidecar;

@@ -2,10 +2,11 @@
 
 mod convert;
 mod identity;
-pub(super) mod listing;
+mod listing;
 mod policy;
 mod record;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use url::Url;
@@ -19,6 +20,7 @@ use crate::ladder::origin::normal;
 use crate::policy::Segment;
 use crate::record::Recorded;
 use crate::screen::Detectors;
+use crate::upstream::client::Settings;
 
 /// Keys that mean something on MCP servers only.
 const MCP_ONLY: [&str; 9] =
@@ -28,7 +30,7 @@ const MCP_ONLY: [&str; 9] =
 const LISTING_ONLY: [&str; 5] = ["url", "listing_credential", "timeout", "concurrency", "ca"];
 
 /// Looks at one server of the configuration.
-pub(super) struct Check<'a> {
+struct Check<'a> {
     server: &'a Server,
     index: usize,
     context: &'a Context<'a>,
@@ -111,6 +113,28 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         screen,
     };
     Some(Built { server, recorded: judged.recorded })
+}
+
+/// How a server is listed and where its record lies; `None` when that is faulty, which was told.
+pub(super) fn recording(
+    server: &Server,
+    index: usize,
+    context: &Context<'_>,
+    report: &mut Report,
+) -> Option<(Settings, PathBuf)> {
+    let check = Check { server, index, context };
+    if server.kind == Kind::Http {
+        check.fault(&["kind".into()], "expected a server of `kind: mcp`, found `http`, which offers nothing", report);
+        return None;
+    }
+    check.upstream(report);
+    check.credential(report);
+    let settings = listing::settings(&check, report);
+    let Some(record) = &server.record else {
+        check.missing(&[], "record", report);
+        return None;
+    };
+    Some((settings?, context.base.join(&record.file)))
 }
 
 impl Check<'_> {

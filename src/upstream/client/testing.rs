@@ -74,7 +74,7 @@ impl Scripted {
         Self { url, asked, task }
     }
 
-    /// A client of it with a second for each page and a MiB.
+    /// A client of it with plenty of time for each page and a MiB.
     pub(crate) fn client(&self) -> Client {
         self.client_with(|_| {})
     }
@@ -83,11 +83,11 @@ impl Scripted {
         let mut settings = Settings {
             url: self.url.clone(),
             credential: Credential::None,
-            timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(20),
             page: 1 << 20,
             depth: 64,
             concurrency: 1,
-            roots: None,
+            tls: None,
         };
         change(&mut settings);
         Client::new(settings)
