@@ -9,8 +9,8 @@ use crate::ladder::definition::Standing;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, arguments, body, definition, envelope, headers, listed, message, metadata, method, origin, permission,
-    policy, route, scope, token,
+    Head, Kind, Server, arguments, body, definition, envelope, headers, listed, message, metadata, method, origin,
+    permission, policy, route, scope, token,
 };
 use crate::message::headers::Headers;
 use crate::message::json::Document;

@@ -185,7 +185,8 @@ impl Exchange {
         let (server, method) = (&asking.server, asking.asked.method);
         match (method, &server.screen) {
             (method, _) if method.listed_member().is_some() => {
-                let filtered = listing::filter(server, &asking.caller.principal, method, &document, result, now.instant)?;
+                let filtered =
+                    listing::filter(server, &asking.caller.principal, method, &document, result, now.instant)?;
                 self.facts.hidden(filtered.hidden);
                 let rewritten = filtered.bytes != document.text().as_bytes();
                 Ok(Judged { bytes: filtered.bytes, rewritten, private: true })
@@ -195,7 +196,9 @@ impl Exchange {
                 None => Judged::as_it_came(document),
             }),
             (method, Some(detectors)) => {
-                let answer = screen::result(detectors, method, asking.capability.as_ref(), document)?;
+                let capability = asking.capability.as_ref();
+                let schema = capability.and_then(|label| server.record.entry(label)?.output());
+                let answer = screen::result(detectors, method, capability, schema, document)?;
                 self.facts.screened(answer.screened);
                 let private = answer.rewritten || method == Method::ResourcesRead;
                 Ok(Judged { bytes: answer.bytes, rewritten: answer.rewritten, private })

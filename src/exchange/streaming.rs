@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::ladder::definition;
 use crate::ladder::answer::{self, Content};
 use crate::ladder::budget::{HeldAnswers, Share};
+use crate::ladder::definition;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::message::json::Value;
 use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
@@ -51,7 +51,7 @@ enum Fate {
     /// It was the answer: nothing follows.
     Answered,
     /// It may not be passed on.
-    Refused(Refusal),
+    Refused(Box<Refusal>),
 }
 
 impl Exchange {
@@ -81,7 +81,7 @@ impl Exchange {
         stream.framer.push(bytes);
         let mut fate = self.judge_frames(&mut stream, &mut out, now);
         if let (Fate::Open, Err(exhausted)) = (&fate, stream.share.set(stream.framer.pending())) {
-            fate = Fate::Refused(answer::overloaded(exhausted));
+            fate = Fate::Refused(Box::new(answer::overloaded(exhausted)));
         }
         match fate {
             Fate::Open if ends => {
@@ -108,7 +108,7 @@ impl Exchange {
     fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>, now: Now) -> Fate {
         for frame in stream.framer.by_ref() {
             match frame {
-                Err(_) => return Fate::Refused(answer::too_large()),
+                Err(_) => return Fate::Refused(Box::new(answer::too_large())),
                 Ok(Frame::Filler(bytes)) => {
                     stream.event_due = None;
                     out.extend_from_slice(&bytes);
@@ -118,7 +118,7 @@ impl Exchange {
                     match self.judge_event(&stream.asking, event, out, now) {
                         Ok(true) => return Fate::Answered,
                         Ok(false) => {}
-                        Err(refusal) => return Fate::Refused(refusal),
+                        Err(refusal) => return Fate::Refused(Box::new(refusal)),
                     }
                 }
             }
@@ -127,13 +127,7 @@ impl Exchange {
     }
 
     /// Judges one event; `true` when it was the answer. An unchanged event goes down as it came.
-    fn judge_event(
-        &mut self,
-        asking: &Asking,
-        event: SseEvent,
-        out: &mut Vec<u8>,
-        now: Now,
-    ) -> Result<bool, Refusal> {
+    fn judge_event(&mut self, asking: &Asking, event: SseEvent, out: &mut Vec<u8>, now: Now) -> Result<bool, Refusal> {
         if event.data.is_empty() {
             out.extend_from_slice(&event.raw);
             return Ok(false);

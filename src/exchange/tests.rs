@@ -1,6 +1,7 @@
 //! The state machine without a socket: every event in every state, and random ones.
 
 mod answers;
+mod definitions;
 mod orders;
 mod random;
 
@@ -118,6 +119,7 @@ fn shown(step: &Step) -> String {
     words.push(match step.next {
         Next::Wait => "> wait".to_owned(),
         Next::Identify => "> identify".to_owned(),
+        Next::Refresh => "> refresh".to_owned(),
         Next::Finish => "> finish".to_owned(),
         Next::Fail => "> fail".to_owned(),
     });

@@ -183,7 +183,10 @@ impl Session {
         let Some((freshness, since)) = self.exchange.outdated() else {
             return Event::Fault("a listing was asked for that nobody needs");
         };
-        Event::Refreshed(freshness.refresh(since).await.map_err(|fault| fault.to_string()))
+        match caught("listing the server", freshness.refresh(since)).await {
+            Ok(listed) => Event::Refreshed(listed.map_err(|fault| fault.to_string())),
+            Err(panicked) => panicked,
+        }
     }
 
     async fn identify(&mut self) -> Event {
@@ -197,14 +200,19 @@ impl Session {
                 None => server.authenticator.authenticate(&presented, at).await,
             }
         };
-        AssertUnwindSafe(identity).catch_unwind().await.map_or_else(
-            |_| {
-                tracing::error!("establishing an identity panicked; the request is refused");
-                Event::Fault("establishing the identity panicked")
-            },
-            Event::Identity,
-        )
+        match caught("establishing the identity", identity).await {
+            Ok(found) => Event::Identity(found),
+            Err(panicked) => panicked,
+        }
     }
+}
+
+/// Work that an exchange asked for; a panic in it becomes the event that refuses.
+async fn caught<T>(what: &'static str, work: impl Future<Output = T>) -> Result<T, Event> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
+        tracing::error!("{what} panicked; the request is refused");
+        Event::Fault("what the exchange asked for panicked")
+    })
 }
 
 /// One step; a panic in it becomes a refusal, or, when something went down already, the stream's failure.

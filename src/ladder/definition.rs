@@ -22,12 +22,7 @@ pub enum Standing {
 ///
 /// # Errors
 /// `definition.changed`, `definition.gone`.
-pub fn check(
-    server: &Server,
-    target: &Target<'_>,
-    reached: &[&Capability],
-    now: Instant,
-) -> Result<Standing, Refusal> {
+pub fn check(server: &Server, target: &Target<'_>, reached: &[&Capability], now: Instant) -> Result<Standing, Refusal> {
     let Some(freshness) = &server.freshness else { return Ok(Standing::Fresh) };
     let mut standing = Standing::Fresh;
     for capability in reached {
@@ -74,10 +69,8 @@ fn changed(capability: &Capability, fields: &[String]) -> Refusal {
 }
 
 fn gone(target: &Target<'_>, capability: &Capability) -> Refusal {
-    let mut refusal = Refusal::new(Reason::DefinitionGone, Rung::Definition).message(format!(
-        "The server no longer offers '{}'. Trying again will not help.",
-        capability.text
-    ));
+    let mut refusal = Refusal::new(Reason::DefinitionGone, Rung::Definition)
+        .message(format!("The server no longer offers '{}'. Trying again will not help.", capability.text));
     refusal.hidden = hidden(target);
     refusal
 }

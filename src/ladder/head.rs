@@ -96,7 +96,8 @@ pub fn normal_authority(authority: &str, scheme: &str) -> String {
         _ => (authority, ""),
     };
     let mut normal = host.trim_end_matches('.').to_ascii_lowercase();
-    if !matches!(port, "" | "443") && !(port == "80" && scheme.eq_ignore_ascii_case("http")) {
+    let default = matches!(port, "" | "443") || (port == "80" && scheme.eq_ignore_ascii_case("http"));
+    if !default {
         normal.push(':');
         normal.push_str(port);
     }

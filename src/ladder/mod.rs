@@ -3,8 +3,7 @@
 //! Header phase: [`route`], [`metadata`], [`method`], [`headers`], [`origin`], [`token`], [`scope`], [`body`]. Body
 //! phase: [`message`], [`envelope`], [`listed`], [`policy`], [`permission`], [`scope`] again, [`definition`],
 //! [`arguments`]. On the way back: [`answer`], [`listing`], [`discover`], [`screen`]. A rung is a pure function of what it
-//! is given; the order is driven by
-//! `exchange`. Nothing here knows a socket, a clock or Envoy's protobuf.
+//! is given; the order is driven by `exchange`. Nothing here knows a socket, a clock or Envoy's protobuf.
 
 pub mod answer;
 pub mod arguments;

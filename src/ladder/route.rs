@@ -45,7 +45,9 @@ pub fn find(snapshot: &Snapshot, head: &Head) -> Result<Route, Refusal> {
     }
     match snapshot.on_authority(&authority) {
         Some(servers) => well_known(servers, head.path()).map(Route::Guarded).ok_or_else(unmatched),
-        None if head.method() == "CONNECT" || snapshot.unmatched() == Unmatched::Deny => Err(unmatched()),
+        None if snapshot.unmatched() == Unmatched::Deny => Err(unmatched()),
+        // A tunnel is opaque, and its port proves nothing about what stands behind it: none to a guarded host.
+        None if head.method() == "CONNECT" && snapshot.on_host(&authority) => Err(unmatched()),
         None => Ok(Route::Pass),
     }
 }

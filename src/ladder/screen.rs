@@ -6,11 +6,17 @@ use crate::message::json::{Document, Value};
 use crate::message::splice::Edits;
 use crate::policy::Label;
 use crate::protocol::Method;
+use crate::record::schema::Violation;
+use crate::record::{Schema, Uncompilable};
 use crate::refusal::Refusal;
+use crate::screen::output::{self, Fault};
 use crate::screen::{Detectors, Found, notice};
 use crate::telemetry::audit::Screened;
 
 use super::answer::{asks_for_input, unreadable};
+
+#[cfg(test)]
+mod tests;
 
 /// An answer that was screened.
 #[derive(Debug)]
@@ -23,7 +29,8 @@ pub struct Answer {
     pub screened: Option<(Screened, &'static str)>,
 }
 
-/// Screens the `result` of `document`, the answer to `method` on `capability` (`None` where the call has no single one).
+/// Screens the `result` of `document`, the answer to `method` on `capability` (`None` where the call has no single one),
+/// whose recorded `outputSchema` is `schema`.
 ///
 /// A clean answer is the document's own bytes, not copied. A resource read, which has a price, carries `cacheScope:
 /// "private"` in any case, because who may have it depends on who asks.
@@ -34,11 +41,16 @@ pub fn result(
     detectors: &Detectors,
     method: Method,
     capability: Option<&Label>,
+    schema: Option<&Result<Schema, Uncompilable>>,
     document: Document,
 ) -> Result<Answer, Refusal> {
     let mut edits = Edits::new(&document);
     let screened = document.root().get("result").and_then(|result| {
         let name = capability.map_or("", Label::name);
+        if let Err(fault) = owed(method, schema, result) {
+            notice::withhold(&mut edits, result, name, fault);
+            return Some((Screened::Withheld, why(fault)));
+        }
         let screened = noticed(&mut edits, method, name, result, detectors.scan(result));
         if method == Method::ResourcesRead && !asks_for_input(result) && !is_private(result) {
             edits.set_member(result, "cacheScope", br#""private""#);
@@ -80,6 +92,27 @@ fn noticed<'d>(
 
 fn counted(found: Found) -> Option<(Screened, &'static str)> {
     found.any().then(|| (Screened::Counted, found.what()))
+}
+
+fn why(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Broken => "structuredContent breaks the recorded outputSchema",
+        Fault::Missing => "structuredContent is missing, which the recorded outputSchema demands",
+        Fault::Uncheckable => "structuredContent cannot be checked against the recorded outputSchema",
+    }
+}
+
+/// A tool with an `outputSchema` owes a structured answer that fits it. One whose schema does not compile owes what nobody
+/// can check, so none of its answers passes.
+fn owed(method: Method, schema: Option<&Result<Schema, Uncompilable>>, result: Value<'_>) -> Result<(), Fault> {
+    let Some(schema) = schema.filter(|_| method == Method::ToolsCall) else { return Ok(()) };
+    output::check(result, |structured| match schema {
+        Err(Uncompilable { .. }) => Err(Fault::Uncheckable),
+        Ok(schema) => schema.check(structured).map_err(|violation| match violation {
+            Violation::Invalid(_) => Fault::Broken,
+            Violation::Uncheckable => Fault::Uncheckable,
+        }),
+    })
 }
 
 fn is_private(result: Value<'_>) -> bool {

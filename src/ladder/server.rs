@@ -263,4 +263,18 @@ impl Snapshot {
         let indices = self.authorities.get(authority)?;
         Some(indices.iter().filter_map(|index| self.servers.get(*index)))
     }
+
+    /// Whether some server names the host of this comparable authority, under whatever port. Linear in the servers: for
+    /// tunnels only.
+    #[must_use]
+    pub fn on_host(&self, authority: &str) -> bool {
+        self.authorities.keys().any(|guarded| without_port(guarded) == without_port(authority))
+    }
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
 }

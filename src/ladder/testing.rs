@@ -1,7 +1,9 @@
 //! What the tests of the ladder and of the exchange share: a configuration as an operator writes it, callers, requests.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -14,6 +16,7 @@ use crate::message::json::{Document, Limits};
 use crate::policy::{Claims, Email};
 use crate::protocol::version::CURRENT;
 use crate::record::Digest;
+use crate::upstream::book::Sighting;
 
 const CONFIGURATION: &str = "\
 listen: {ext_proc: unix:/run/portcullis.sock}
@@ -64,8 +67,19 @@ pub(crate) struct World {
     _files: TempDir,
 }
 
-/// The configuration with these substitutions; each must find its place.
+/// The configuration with these substitutions; each must find its place. Every definition was seen lately, and stays so
+/// for as long as a test may last.
 pub(crate) fn world(edits: &[(&str, &str)]) -> World {
+    let world = unseen(edits);
+    let watched = if world.server().freshness.is_some() { &RECORDED[..] } else { &[] };
+    for (label, .., definition) in watched {
+        world.sees(label, definition, Instant::now() + Duration::from_secs(24 * 3600));
+    }
+    world
+}
+
+/// The same before any definition was seen.
+pub(crate) fn unseen(edits: &[(&str, &str)]) -> World {
     let mut text = CONFIGURATION.to_owned();
     for (from, to) in edits {
         assert!(text.contains(from), "expected {from} in the configuration of the tests");
@@ -82,7 +96,7 @@ pub(crate) fn world(edits: &[(&str, &str)]) -> World {
     for (label, permission, uri, definition) in RECORDED {
         let uri = uri.map(|uri| format!(", uri: \"{uri}\"")).unwrap_or_default();
         let digest = digest(definition);
-        prices.push_str(&format!("  {label}: {{permission: {permission}, digest: \"{digest}\"{uri}}}\n"));
+        writeln!(prices, "  {label}: {{permission: {permission}, digest: \"{digest}\"{uri}}}").expect("a string grows");
         definitions.push(format!("\"{label}\": {definition}"));
     }
     let definitions = definitions.join(",");
@@ -97,6 +111,12 @@ pub(crate) fn world(edits: &[(&str, &str)]) -> World {
 }
 
 impl World {
+    /// A listing shows this definition under this label.
+    pub(crate) fn sees(&self, label: &str, definition: &str, at: Instant) -> Sighting {
+        let freshness = self.server().freshness.as_ref().expect("an MCP server");
+        freshness.observe(&label.parse().expect("a label"), document(definition).root(), at)
+    }
+
     /// The first server.
     pub(crate) fn server(&self) -> &Arc<Server> {
         self.snapshot.servers().first().expect("a server")

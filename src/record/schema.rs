@@ -29,6 +29,9 @@ const DECIDE: u64 = 1_000_000;
 const EXPLAIN: u64 = 50_000;
 /// Bytes of strings that either may read, where a byte is cheapest: a string of the largest usual request fits twice.
 const READING: u64 = 2_000_000;
+/// Looks, and bytes of strings, that a decision may take for each byte of the instance where that is more: an honest answer
+/// may be sixteen times as large as the largest usual request.
+const PER_BYTE: u64 = 4;
 /// Most failures that are told.
 const TOLD: usize = 8;
 
@@ -85,8 +88,10 @@ impl Schema {
     /// # Errors
     /// [`Violation`]; [`Violation::Uncheckable`] is a refusal too.
     pub fn check(&self, instance: Value<'_>) -> Result<(), Violation> {
+        let more = PER_BYTE.saturating_mul(u64::try_from(instance.raw().len()).unwrap_or(u64::MAX));
         let instance = Instance::Value(instance);
-        match within(self.budget(DECIDE), || self.validator.is_valid(instance)) {
+        let budget = Budget { reading: READING.max(more), ..self.budget(DECIDE.max(more)) };
+        match within(budget, || self.validator.is_valid(instance)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Violation::Invalid(self.failures(instance))),
             Err(fuel::Exhausted) => Err(Violation::Uncheckable),

@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use super::audit::{Audit, Outcome, Record, write_line};
+use super::audit::{Audit, Outcome, Record, Screened, write_line};
 use super::counters::{Counters, Sample};
 use crate::protocol::Method;
 use crate::refusal::frame::Tier;
@@ -60,6 +60,24 @@ fn what_was_not_ours_to_read_is_said_to_be_unknown() {
     let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(parsed["wire_status"], "unknown");
     assert!(parsed.get("duration_us").is_none() && parsed.get("reason").is_none(), "{line}");
+}
+
+#[test]
+fn what_was_done_about_an_answer_is_written_and_counted() {
+    let counters = Counters::new(vec!["cases".into()]);
+    for (action, count) in [(Screened::Counted, 1), (Screened::Notice, 2), (Screened::Withheld, 3)] {
+        let mut screened = record();
+        screened.screened = Some((action, "why it was"));
+        (0..count).for_each(|_| counters.decided(&screened));
+        let parsed: serde_json::Value = serde_json::from_str(&line(screened)).unwrap();
+        assert_eq!((&parsed["screened"], &parsed["screened_reason"]), (&action.as_str().into(), &"why it was".into()));
+        let samples = counters.samples();
+        assert_eq!(value(&samples, "portcullis.screened", &["cases", action.as_str()]), Some(count));
+    }
+    let mut nobody = record();
+    (nobody.server, nobody.screened) = (None, Some((Screened::Notice, "")));
+    counters.decided(&nobody);
+    assert_eq!(value(&counters.samples(), "portcullis.screened", &["_none", "notice"]), Some(1));
 }
 
 #[test]
@@ -132,7 +150,7 @@ fn a_slow_reader_of_the_audit_delays_nobody_and_every_record_is_written_or_count
     }
     drop(audit);
     writer.unwrap().join().unwrap();
-    let lines = written.lock().unwrap().iter().filter(|byte| **byte == b'\n').count();
+    let lines = String::from_utf8_lossy(&written.lock().unwrap()).lines().count();
     let dropped = value(&counters.samples(), "portcullis.audit.dropped", &[]).unwrap();
     assert!(dropped > 0, "the queue is bounded");
     assert_eq!(lines as u64 + dropped, RECORDS as u64);

@@ -10,7 +10,7 @@
 //! - **`list_changed`** makes a kind stale ([`Book::mark_stale`]), also for a listing of ours that is still under way.
 
 #[cfg(test)]
-mod tests;
+pub(in crate::upstream) mod tests;
 
 use std::collections::HashMap;
 use std::ops::Range;

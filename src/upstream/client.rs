@@ -27,8 +27,8 @@ use rustls::RootCertStore;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::http::{HttpClient, client};
 use super::Credential;
+use super::http::{HttpClient, client};
 use crate::message::json::{Document, Kind as JsonKind, Limits, Value};
 use crate::policy::{Kind, Label};
 use crate::protocol::{Method, keys, version};
@@ -193,7 +193,8 @@ async fn walk(
     method: Method,
     progress: OnProgress<'_>,
 ) -> Result<Vec<Listed>, ListingFault> {
-    let mut walk = Walk { kind, method, depth: client.depth, entries: Vec::new(), cursors: HashSet::new(), pages: HashSet::new() };
+    let mut walk =
+        Walk { kind, method, depth: client.depth, entries: Vec::new(), cursors: HashSet::new(), pages: HashSet::new() };
     let mut cursor: Option<String> = None;
     for page in 1..=MAX_PAGES {
         progress(Progress { method, page, entries: walk.entries.len() });
@@ -252,7 +253,8 @@ impl Walk {
             return Err(format!("expected the protocol's keys as they are spelled, got {}", fault::shown(key)));
         }
         let text = |name: &str| entry.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
-        let missing = |name: &str| format!("expected `{name}` as a string that is not empty, got {}", fault::shown(entry.raw()));
+        let missing =
+            |name: &str| format!("expected `{name}` as a string that is not empty, got {}", fault::shown(entry.raw()));
         let name = text("name").ok_or_else(|| missing("name"))?;
         match self.method {
             Method::ResourcesList => text("uri").map(drop).ok_or_else(|| missing("uri"))?,

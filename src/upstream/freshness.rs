@@ -165,10 +165,7 @@ impl Freshness {
         }
     }
 
-    fn start(
-        self: &Arc<Self>,
-        flight: OwnedMutexGuard<()>,
-    ) -> tokio::task::JoinHandle<Result<(), Arc<ListingFault>>> {
+    fn start(self: &Arc<Self>, flight: OwnedMutexGuard<()>) -> tokio::task::JoinHandle<Result<(), Arc<ListingFault>>> {
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let ended = this.last.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|last| last.ended);

@@ -135,11 +135,9 @@ fn the_listener_is_a_socket_or_an_address() {
 
 #[test]
 fn later_keys_say_that_they_are_later() {
-    for (more, place) in [
-        ("  gates: []\n", "7:3"),
-        ("  mode: shadow\n", "7:9"),
-        ("telemetry: {otlp: {endpoint: x}}\n", "7:13"),
-    ] {
+    for (more, place) in
+        [("  gates: []\n", "7:3"), ("  mode: shadow\n", "7:9"), ("telemetry: {otlp: {endpoint: x}}\n", "7:13")]
+    {
         let told = fault(more);
         assert!(told.starts_with(place) && told.contains("is not available in this version"), "{more}: {told}");
     }

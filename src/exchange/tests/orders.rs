@@ -3,7 +3,7 @@
 use super::{Event, JSON, Play, SSE, answer, piece, shown};
 use crate::ladder::testing::{World, head, headers, message, post, world};
 
-const EVENTS: [&str; 13] = [
+const EVENTS: [&str; 14] = [
     "request",
     "body",
     "rsh json",
@@ -14,6 +14,7 @@ const EVENTS: [&str; 13] = [
     "rsb.",
     "rst",
     "identity",
+    "refreshed",
     "deadline",
     "overloaded",
     "fault",
@@ -31,6 +32,7 @@ fn event(world: &World, name: &str) -> Event {
         "rsb." => piece(r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#, true),
         "rst" => Event::ResponseTrailers,
         "identity" => Event::Identity(Ok(world.reader())),
+        "refreshed" => Event::Refreshed(Ok(())),
         "deadline" => Event::Deadline,
         "overloaded" => Event::Overloaded,
         "fault" => Event::Fault("a test's"),
@@ -91,6 +93,7 @@ const STATES: &[Row<'_>] = &[
             ("rsh sse", "rsh > wait"),
             ("rsh 404", "rsh > wait"),
             ("rsh ends", "502 answer.unreadable > finish"),
+            ("deadline", "502 answer.unreadable > finish"),
         ],
     ),
     (

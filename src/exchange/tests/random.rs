@@ -32,6 +32,7 @@ enum Act {
     Metadata,
     Request(usize),
     Identity(bool),
+    Refreshed(bool),
     Body(usize, bool),
     Junk(&'static str),
     Head(&'static str, &'static str, bool),
@@ -49,6 +50,8 @@ impl Act {
             Self::Request(at) => Event::RequestHeaders(post(ASKED[*at].0, ASKED[*at].1)),
             Self::Identity(true) => Event::Identity(Ok(world.reader())),
             Self::Identity(false) => Event::Identity(Err(IdentityFault::Missing)),
+            Self::Refreshed(true) => Event::Refreshed(Ok(())),
+            Self::Refreshed(false) => Event::Refreshed(Err("a test's".to_owned())),
             Self::Body(at, id) => {
                 let id = (*id && !ASKED[*at].0.starts_with("notifications/")).then_some("1");
                 Event::RequestBody(message(id, ASKED[*at].0, ASKED[*at].2).into_bytes())
@@ -93,6 +96,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Metadata),
         2 => (0..ASKED.len()).prop_map(Act::Request),
         2 => any::<bool>().prop_map(Act::Identity),
+        1 => any::<bool>().prop_map(Act::Refreshed),
         2 => (0..ASKED.len(), any::<bool>()).prop_map(|(at, id)| Act::Body(at, id)),
         1 => select(&["", "[]", "{}", "x"][..]).prop_map(Act::Junk),
         4 => (statuses, kinds, any::<bool>()).prop_map(|(status, kind, ends)| Act::Head(status, kind, ends)),
@@ -195,6 +199,7 @@ fn play(world: &World, acts: &[Act]) {
             }
             Next::Fail => break,
             Next::Identify => assert!(play.exchange.presented().is_some()),
+            Next::Refresh => assert!(play.exchange.outdated().is_some()),
             Next::Wait => {
                 // Envoy waits for an answer to each message, except to pieces of an answer and to its head.
                 let owed = matches!(act, Act::Metadata | Act::Request(_) | Act::Body(..) | Act::Junk(_));
@@ -215,7 +220,7 @@ fn play(world: &World, acts: &[Act]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn nothing_passes_undecided(acts in acts()) {

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
-use super::{Exchange, guarded, now};
+use super::{Exchange, caught, guarded, now};
 use crate::exchange::{Event, Next, Reply};
 use crate::ladder::testing::{World, headers, message, post, world};
+use crate::refusal::Reason;
 
 fn exchange(world: &World) -> Exchange {
     Exchange::new(Arc::clone(&world.snapshot), "d1".into(), now())
@@ -26,10 +27,7 @@ fn internal_a_step_that_panics_refuses() {
         let Some(Reply::Immediate(immediate)) = step.replies.iter().next() else { panic!("{step:?}") };
         assert_eq!((immediate.status, step.next), (503, Next::Finish));
         let record = exchange.take_record().expect("its record");
-        assert_eq!(
-            (record.outcome.as_str(), record.reason.map(|reason| reason.as_str())),
-            ("refuse", Some("internal"))
-        );
+        assert_eq!((record.outcome.as_str(), record.reason.map(Reason::as_str)), ("refuse", Some("internal")));
         assert_eq!(guarded(&mut exchange, Event::Deadline).next, Next::Fail);
         assert!(exchange.abandon(now()).is_none(), "a second record");
     }
@@ -44,4 +42,17 @@ fn a_step_that_panics_once_the_answer_has_begun_fails_the_stream() {
     let step = guarded(&mut exchange, Event::Panic);
     assert_eq!((step.replies.iter().count(), step.next), (0, Next::Fail));
     assert_eq!(exchange.take_record().expect("its record").outcome.as_str(), "refuse");
+}
+
+#[test]
+fn internal_work_that_panics_refuses() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let work = async { std::panic::panic_any("a panic that a test asked for") };
+    let fault = runtime.block_on(caught::<()>("a test", work)).expect_err("it panicked");
+    let world = world(&[]);
+    let mut exchange = exchange(&world);
+    guarded(&mut exchange, Event::RequestHeaders(post("tools/list", None)));
+    let step = guarded(&mut exchange, fault);
+    let Some(Reply::Immediate(immediate)) = step.replies.iter().next() else { panic!("{step:?}") };
+    assert_eq!((immediate.status, step.next), (503, Next::Finish));
 }

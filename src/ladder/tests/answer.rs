@@ -1,8 +1,10 @@
 //! Rung 18: the head of an answer, and its messages.
 
+use std::sync::LazyLock;
+
 use super::reason;
 use crate::ladder::answer::{Asked, Content, Form, cap, content, head, read};
-use crate::ladder::testing::{document, headers, world};
+use crate::ladder::testing::{World, document, headers, world};
 use crate::message::json::Document;
 use crate::protocol::Method;
 use crate::protocol::rpc::{Id, IdKey};
@@ -10,6 +12,9 @@ use crate::protocol::rpc::{Id, IdKey};
 const PASSTHROUGH: (&str, &str) = ("credential: {bearer: {file: token}}", "credential: passthrough");
 const JSON: (&str, &str) = ("content-type", "application/json");
 const SSE: (&str, &str) = ("content-type", "text/event-stream");
+/// Headers by name and value.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
 const CHALLENGE: (&str, &str) = ("www-authenticate", "Bearer");
 
 fn asked(method: Method, id: Option<&str>) -> Asked {
@@ -20,7 +25,7 @@ fn asked(method: Method, id: Option<&str>) -> Asked {
 #[test]
 fn an_answer_by_its_head() {
     let world = world(&[]);
-    let rows: &[(&str, &[(&str, &str)], Result<Form, &str>)] = &[
+    let rows: &[(&str, Pairs<'_>, Result<Form, &str>)] = &[
         ("200", &[JSON], Ok(Form::Json)),
         ("200", &[("content-type", "APPLICATION/json; charset=utf-8")], Ok(Form::Json)),
         ("200", &[SSE], Ok(Form::Stream)),
@@ -91,7 +96,8 @@ fn caps_are_the_listings_or_the_answers() {
 
 /// What a message of an answer is to `tools/call` with id `"a"`: `streamed` in a stream, else a document of this status.
 fn judged(text: &str, status: u16, streamed: bool) -> &'static str {
-    let outcome = read(world(&[]).server(), text.as_bytes().to_vec());
+    static WORLD: LazyLock<World> = LazyLock::new(|| world(&[]));
+    let outcome = read(WORLD.server(), text.as_bytes().to_vec());
     let document: Document = match outcome {
         Ok(document) => document,
         Err(refusal) => return refusal.reason.as_str(),

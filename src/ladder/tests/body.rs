@@ -7,9 +7,10 @@ use crate::protocol::{Method, target};
 
 #[test]
 fn body_by_its_headers() {
-    let world = world(&[]);
+    type Case<'a> = (&'a [(&'a str, &'a str)], bool, &'a str);
     let json = ("content-type", "application/json");
-    let cases: &[(&[(&str, &str)], bool, &str)] = &[
+    let world = world(&[]);
+    let cases: &[Case<'_>] = &[
         (&[json], false, "passed"),
         (&[("content-type", "Application/JSON ;charset=utf-8")], false, "passed"),
         (&[json, ("content-length", "65536")], false, "passed"),

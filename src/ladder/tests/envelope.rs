@@ -1,15 +1,18 @@
 //! Rung 10, row by row in the order of the ladder: a message that is wrong in several ways is refused for the first.
 
+use std::sync::LazyLock;
+
 use super::reason;
-use crate::ladder::testing::{document, head, message, world};
+use crate::ladder::testing::{World, document, head, message, world};
 use crate::ladder::{Head, envelope, message as rung};
 use crate::refusal::Refusal;
 
 const NOW: &str = "2026-07-28";
 
 fn check(head: &Head, text: &str) -> Result<(), Refusal> {
+    static WORLD: LazyLock<World> = LazyLock::new(|| world(&[]));
     let document = document(text);
-    envelope::check(world(&[]).server(), head, &rung::message(&document).expect("a message"))
+    envelope::check(WORLD.server(), head, &rung::message(&document).expect("a message"))
 }
 
 /// Headers for a call of the tool `search`: revision, method, name; empty for none.

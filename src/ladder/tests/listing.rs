@@ -1,5 +1,7 @@
 //! Rungs 19 and 20: what a caller is shown.
 
+use std::time::Instant;
+
 use super::reason;
 use crate::identity::Caller;
 use crate::ladder::testing::{INSTRUCTIONS, World, document, world};
@@ -10,7 +12,8 @@ use crate::protocol::Method;
 fn filtered(world: &World, caller: &Caller, method: Method, result: &str) -> (String, usize) {
     let document = document(&format!(r#"{{"result":{result}}}"#));
     let result = document.root().get("result").expect("a result");
-    let found = listing::filter(world.server(), &caller.principal, method, &document, result).expect("a listing");
+    let found = listing::filter(world.server(), &caller.principal, method, &document, result, Instant::now())
+        .expect("a listing");
     let text = String::from_utf8(found.bytes).expect("UTF-8");
     (
         text.strip_prefix(r#"{"result":"#).and_then(|text| text.strip_suffix('}')).expect("the frame stays").to_owned(),
@@ -21,7 +24,7 @@ fn filtered(world: &World, caller: &Caller, method: Method, result: &str) -> (St
 #[test]
 fn entries_stay_byte_for_byte_or_go() {
     let world = world(&[]);
-    let search = r#"{ "name":"s\u0065arch","n":1.0,"big":9007199254740993 }"#;
+    let search = r#"{ "name":"s\u0065arch","_meta":{"n":1.0,"big":9007199254740993} }"#;
     let update = r#"{"name":"update"}"#;
     let all = format!(
         r#"{{"nextCursor":"","tools":[ {update} , {search},{search},{{"name":"other"}}],"cacheScope":"public","x":[ 1 ]}}"#
@@ -98,8 +101,14 @@ fn a_listing_without_its_list_is_unreadable() {
     let world = world(&[]);
     for result in ["{}", r#"{"tools":{}}"#, r#"{"tools":null}"#, r#"{"prompts":[]}"#, r#"{"tools":"search"}"#] {
         let document = document(result);
-        let outcome =
-            listing::filter(world.server(), &world.reader().principal, Method::ToolsList, &document, document.root());
+        let outcome = listing::filter(
+            world.server(),
+            &world.reader().principal,
+            Method::ToolsList,
+            &document,
+            document.root(),
+            Instant::now(),
+        );
         assert_eq!(reason(&outcome), "answer.unreadable", "{result}");
     }
 }

@@ -130,15 +130,19 @@ fn route_unmatched_on_a_named_authority_whatever_unmatched_says() {
             assert_eq!(found(&world, &to("POST", "mcp.acme.com", path)), "route.unmatched", "{path}");
         }
         assert_eq!(found(&world, &to("CONNECT", "mcp.acme.com:443", "")), "route.unmatched");
-        assert_eq!(found(&world, &to("CONNECT", "elsewhere.example.com:443", "")), "route.unmatched");
+        // A tunnel's port proves nothing about what stands behind it.
+        assert_eq!(found(&world, &to("CONNECT", "MCP.acme.com.:8443", "")), "route.unmatched");
     }
 }
 
 #[test]
 fn route_unmatched_elsewhere_is_the_configurations_choice() {
-    let elsewhere = to("POST", "elsewhere.example.com", "/mcp");
-    assert_eq!(found(&world(&[]), &elsewhere), "route.unmatched");
-    assert_eq!(found(&world(&[PASS]), &elsewhere), "pass");
+    let post = to("POST", "elsewhere.example.com", "/mcp");
+    let tunnel = to("CONNECT", "elsewhere.example.com:443", "");
+    for elsewhere in [post, tunnel] {
+        assert_eq!(found(&world(&[]), &elsewhere), "route.unmatched");
+        assert_eq!(found(&world(&[PASS]), &elsewhere), "pass");
+    }
 }
 
 #[test]

@@ -170,7 +170,10 @@ impl Judge<'_> {
             if streamed && root.get("id").is_none() {
                 return Ok(None);
             }
-            return Err(Problem::message("an answer", format!("a message of the server's own, {}", shown(method.raw()))));
+            return Err(Problem::message(
+                "an answer",
+                format!("a message of the server's own, {}", shown(method.raw())),
+            ));
         }
         self.result(root)?;
         Ok(Some(document))
@@ -194,9 +197,10 @@ impl Judge<'_> {
             (Some(result), None) if result.kind() == Kind::Object => {
                 match result.get("resultType").map(|kind| kind.as_str()) {
                     None | Some(Some("complete")) => Ok(()),
-                    Some(other) => {
-                        Err(Problem::message("a complete result", format!("resultType {}", shown(other.unwrap_or("?")))))
-                    }
+                    Some(other) => Err(Problem::message(
+                        "a complete result",
+                        format!("resultType {}", shown(other.unwrap_or("?"))),
+                    )),
                 }
             }
             _ => Err(Problem::message("an object `result` or an `error`", shown(root.raw()))),

@@ -100,7 +100,9 @@ pub enum Problem {
         problem: String,
     },
     /// A cursor that was given before: the walk would never end.
-    #[error("expected a new nextCursor on each page, got {0} a second time; the server's pagination goes round in circles")]
+    #[error(
+        "expected a new nextCursor on each page, got {0} a second time; the server's pagination goes round in circles"
+    )]
     RepeatedCursor(String),
     /// A page that was sent before.
     #[error("expected other entries on each page, got those of an earlier page again; the server ignores the cursor")]

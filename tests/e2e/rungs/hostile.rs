@@ -378,3 +378,67 @@ fn unscreened_answers_pass_and_listings_do_not() {
         "{reply}"
     );
 }
+
+#[test]
+fn trailers_are_no_body() {
+    let stack = Stack::start();
+    let trailers = [("x-trailer", "1"), ("mcp-method", "tools/list")];
+    for pieces in [&[][..], &[b"".as_slice()], &[b"".as_slice(), b"".as_slice()]] {
+        let request = stack.request(&fixture::search()).pieces(pieces, &trailers);
+        for reply in [request.send_h2(stack.envoy.port), stack.send(&request)] {
+            assert!((400..500).contains(&reply.status), "{} pieces: {reply}", pieces.len());
+        }
+    }
+    assert_eq!(stack.upstream.count(), 0);
+}
+
+/// Plain HTTP beside MCP on the same shipped routes.
+fn plain() -> Stack {
+    Stack::with(
+        &[
+            ("kind: mcp", "kind: http"),
+            ("  protocol: [\"2026-07-28\"]\n  mode: enforce\n", ""),
+            ("  policy: {file: policy.yaml}\n  record: {file: records/cases.yaml}\n", ""),
+            ("  capability_scopes: {\"tool:update_case\": [cases:write]}\n", ""),
+            ("    url: http", "    # http"),
+            ("  limits: {", "  # {"),
+            ("  denials: {", "  # {"),
+        ],
+        &[],
+    )
+}
+
+#[test]
+fn plain_http_is_judged_by_identity_and_nothing_else() {
+    let stack = plain();
+    stack.upstream.answer(Answer::http(401, &["x-private: 1"], "anything"));
+    let token = stack.reader();
+    let huge = vec![b'x'; 900_000];
+    for request in [
+        Request::get("/mcp?x=1"),
+        Request::new("DELETE", "/mcp"),
+        Request::new("PUT", "/mcp").body("text"),
+        Request::new("POST", "/mcp").pieces(&[&huge], &[]),
+        Request::new("POST", "/mcp").add("content-type", "text/plain").body(huge.clone()),
+    ] {
+        let (before, reached) = (stack.portcullis.audited(), stack.upstream.count());
+        let request = request.add("cookie", "a=b");
+        let refused = stack.send(&request);
+        assert_eq!((refused.status, stack.upstream.count()), (401, reached), "{refused}");
+        assert!(refused.header("www-authenticate").is_some(), "{refused}");
+        let reply = stack.send(&request.bearer(&token));
+        assert_eq!((reply.text().as_str(), stack.upstream.count()), ("anything", reached + 1), "{reply}");
+        let seen = stack.upstream.last();
+        assert_eq!(seen.header("authorization"), [format!("Bearer {}", fixture::CREDENTIAL)]);
+        assert!(seen.header("cookie").is_empty());
+        let records = stack.portcullis.audit(before + 2);
+        assert_eq!(
+            (&records[before]["reason"], &records[before + 1]["decision"]),
+            (&json!("token.missing"), &json!("allow"))
+        );
+        assert_eq!(records[before + 1]["wire_status"], "unknown");
+    }
+    let upgrade = Request::get("/mcp").bearer(&token).add("connection", "upgrade").add("upgrade", "websocket");
+    let reply = stack.send(&upgrade);
+    assert!((400..500).contains(&reply.status), "{reply}");
+}
