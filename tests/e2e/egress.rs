@@ -37,7 +37,7 @@ impl World {
         api.answer(Answer::text("text/plain", "the api"));
         elsewhere.answer(Answer::text("text/plain", "a page"));
         let idp = Idp::start();
-        fixture::write_files(dir.path());
+        fixture::write_files(dir.path(), &[]);
         let listings = Upstream::start();
         let ports = Ports { idp: idp.port, upstream: listings.port };
         let config = fixture::configuration(dir.path(), &ports);

@@ -55,7 +55,7 @@ impl Ran {
 impl Desk {
     fn new() -> Self {
         let (dir, upstream) = (tempfile::tempdir().expect("a folder"), Upstream::start());
-        fixture::write_files(dir.path());
+        fixture::write_files(dir.path(), &[]);
         fs::remove_dir_all(dir.path().join("records")).expect("the fixture's record goes");
         let ports = Ports { idp: 9, upstream: upstream.port };
         fs::write(dir.path().join("portcullis.yaml"), fixture::configuration(dir.path(), &ports))
