@@ -94,7 +94,7 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         credential: credential?,
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
-        screen: screen?,
+        screen,
     };
     Some(Built { server, recorded: judged.recorded })
 }
@@ -215,16 +215,14 @@ impl Check<'_> {
         }
     }
 
-    /// `None` when it is faulty, which was told; `Some(None)` where answers are not read.
-    fn screen(&self, report: &mut Report) -> Option<Option<Detectors>> {
-        let ScreenSource::On(source) = &self.server.screen else { return Some(None) };
-        match Detectors::compile(source) {
-            Ok(detectors) => Some(Some(detectors)),
-            Err(error) => {
-                self.fault(&["screen".into(), "patterns".into()], &error.to_string(), report);
-                None
-            }
+    /// `None` where answers are not read, and when it is faulty, which was told.
+    fn screen(&self, report: &mut Report) -> Option<Detectors> {
+        let ScreenSource::On(source) = &self.server.screen else { return None };
+        let compiled = Detectors::compile(source);
+        if let Err(error) = &compiled {
+            self.fault(&["screen".into(), "patterns".into()], &error.to_string(), report);
         }
+        compiled.ok()
     }
 
     fn credential(&self, report: &mut Report) -> Option<crate::upstream::Credential> {
