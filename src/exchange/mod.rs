@@ -15,6 +15,9 @@ mod request;
 mod response;
 mod streaming;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,6 +26,7 @@ use crate::ladder::{Head, Server, Snapshot, token};
 use crate::message::headers::Headers;
 use crate::refusal::{Addressee, Denials, Reason, Refusal, Rung, render};
 use crate::telemetry::audit::{Outcome, Record};
+use crate::upstream::Freshness;
 
 pub use facts::{Facts, Verdict};
 pub use reply::{Immediate, Replies, Reply};
@@ -52,12 +56,17 @@ pub enum Event {
     ResponseTrailers,
     /// What [`Next::Identify`] asked for.
     Identity(Result<Arc<Caller>, IdentityFault>),
+    /// What [`Next::Refresh`] asked for; why the server could not be listed.
+    Refreshed(Result<(), String>),
     /// The time of [`Exchange::deadline`] has come.
     Deadline,
     /// Too many exchanges are open: this one is refused whatever it is.
     Overloaded,
     /// Something that is never expected: an unknown phase, a panic in a step, request trailers on their own.
     Fault(&'static str),
+    /// A step that panics, for the tests of what becomes of one.
+    #[cfg(test)]
+    Panic,
 }
 
 /// The time of an event.
@@ -76,6 +85,8 @@ pub enum Next {
     Wait,
     /// Establish the identity that [`Exchange::presented`] tells of, and come back with [`Event::Identity`].
     Identify,
+    /// List the server that [`Exchange::outdated`] tells of, and come back with [`Event::Refreshed`].
+    Refresh,
     /// End the gRPC stream with OK.
     Finish,
     /// End the gRPC stream with an error status: Envoy refuses or cuts what is left.
@@ -113,6 +124,8 @@ enum State {
     Identifying(request::Pending),
     /// The request's headers were accepted; its body is awaited.
     AwaitingBody(request::Accepted),
+    /// The server is being listed, because what the call reaches has not been seen lately.
+    Checking(request::Checking),
     /// The call was forwarded and its answer will be read.
     AwaitingAnswer(response::Asking),
     /// A JSON answer is held until it is whole.
@@ -164,6 +177,13 @@ impl Exchange {
         Some((Arc::clone(&pending.server), presented))
     }
 
+    /// What [`Next::Refresh`] is about: whose definitions, and when they were found to be old.
+    #[must_use]
+    pub fn outdated(&self) -> Option<(Arc<Freshness>, Instant)> {
+        let State::Checking(checking) = &self.state else { return None };
+        Some((Arc::clone(checking.accepted.server.freshness.as_ref()?), checking.since))
+    }
+
     /// The one record of this exchange's decision, once it is complete; `None` before and after.
     pub fn take_record(&mut self) -> Option<Record> {
         self.facts.take_record()
@@ -193,10 +213,11 @@ impl Exchange {
             }
             (State::Fresh, Event::RequestHeaders(head)) => self.request_headers(head, now),
             (State::Identifying(pending), Event::Identity(found)) => self.identified(pending, found, now),
-            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(&accepted, body, now),
+            (State::AwaitingBody(accepted), Event::RequestBody(body)) => self.request_body(accepted, body, now),
+            (State::Checking(checking), Event::Refreshed(listed)) => self.refreshed(checking, listed, now),
             (State::AwaitingBody(accepted), Event::Deadline) => self.body_late(&accepted, now),
             (
-                State::Fresh | State::Identifying(_) | State::AwaitingBody(_),
+                State::Fresh | State::Identifying(_) | State::AwaitingBody(_) | State::Checking(_),
                 Event::ResponseHeaders { headers, ends },
             ) => self.foreign_reply(&headers, ends, now),
             (State::AwaitingAnswer(asking), Event::Deadline) => self.answer_never(&asking, now),
@@ -219,6 +240,8 @@ impl Exchange {
                 self.state = State::Drained;
                 Step::wait(Replies::new())
             }
+            #[cfg(test)]
+            (_, Event::Panic) => std::panic::panic_any("a panic that a test asked for"),
             (state, event) => self.unexpected(&state, &event, now),
         }
     }
@@ -239,6 +262,11 @@ impl Exchange {
                 let method = asking.asked.method.as_str();
                 self.refuse(&refusal, Some(&asking.server), asking.id_raw.as_deref(), method, now)
             }
+            State::Identifying(request::Pending { server, .. })
+            | State::AwaitingBody(request::Accepted { server, .. })
+            | State::Checking(request::Checking { accepted: request::Accepted { server, .. }, .. }) => {
+                self.refuse(&refusal, Some(server), None, "", now)
+            }
             _ => self.refuse(&refusal, None, None, "", now),
         }
     }
@@ -256,7 +284,7 @@ impl Exchange {
             headers: rendered.headers,
             body: rendered.body,
             details: format!("portcullis_{}", refusal.reason.as_str()),
-            verdict: self.facts.verdict(true),
+            verdict: self.facts.verdict(),
         })))
     }
 }

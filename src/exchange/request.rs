@@ -1,25 +1,27 @@
 //! The way up: rungs 1 to 16, from the request's headers to the verdict.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::identity::{Caller, IdentityFault};
 use crate::ladder::answer::Asked;
+use crate::ladder::definition::Standing;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
 use crate::ladder::{
-    Head, Kind, Server, arguments, body, envelope, headers, listed, message, metadata, method, origin, permission,
-    policy, route, scope, token,
+    Head, Kind, Server, arguments, body, definition, envelope, headers, listed, message, metadata, method, origin,
+    permission, policy, route, scope, token,
 };
 use crate::message::headers::Headers;
-use crate::policy::{Capability, Label};
+use crate::message::json::Document;
+use crate::policy::Label;
 use crate::protocol::target::{self, Target};
 use crate::protocol::{Id, Message, Method};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
 use crate::telemetry::audit::Outcome;
 
 use super::response::Asking;
-use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step};
+use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step, Verdict};
 
 /// A request whose identity is being established.
 pub(super) struct Pending {
@@ -29,12 +31,31 @@ pub(super) struct Pending {
 
 /// A request whose headers were accepted.
 pub(super) struct Accepted {
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     head: Head,
     caller: Arc<Caller>,
     /// A missing baseline scope that is told as a frame, once there is an id to tell it to.
     held: Option<Box<Refusal>>,
 }
+
+/// A request whose definitions have not been seen lately: the server is being listed.
+pub(super) struct Checking {
+    pub(super) accepted: Accepted,
+    document: Document,
+    /// When they were found to be old.
+    pub(super) since: Instant,
+}
+
+/// How far a message came.
+enum Climbed {
+    /// To the top.
+    Top(Call),
+    /// To rung 15, where the server must be listed first.
+    Stale,
+}
+
+/// Whether the server was listed for this request, and how that ended.
+type Listed = Option<Result<(), String>>;
 
 /// A call that has climbed the ladder.
 struct Call {
@@ -74,7 +95,7 @@ impl Exchange {
             headers: answer.headers,
             body: answer.body,
             details: "portcullis_metadata".to_owned(),
-            verdict: self.facts.verdict(true),
+            verdict: self.facts.verdict(),
         })))
     }
 
@@ -82,7 +103,7 @@ impl Exchange {
     fn pass(&mut self, now: Now) -> Step {
         self.facts.pass(now.instant);
         self.facts.close(Outcome::Passed, now.instant);
-        let verdict = self.facts.verdict(true);
+        let verdict = self.facts.verdict();
         Step::finish(Replies::one(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict }))
     }
 
@@ -109,8 +130,8 @@ impl Exchange {
         }
         self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.body_time));
         self.state = State::AwaitingBody(Accepted { server, head, caller, held });
-        let verdict = self.facts.verdict(false);
-        Step::wait(Replies::one(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict }))
+        let reply = Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: Verdict::none() };
+        Step::wait(Replies::one(reply))
     }
 
     /// Plain HTTP beside MCP: who is calling was all there was to judge.
@@ -118,7 +139,7 @@ impl Exchange {
         let edits = forward::request(&head.headers, &server.credential, false);
         self.facts.allow(now.instant);
         self.facts.close(Outcome::Allowed, now.instant);
-        let verdict = self.facts.verdict(true);
+        let verdict = self.facts.verdict();
         Step::finish(Replies::one(Reply::RequestHeaders { edits, verdict }))
     }
 
@@ -147,12 +168,21 @@ impl Exchange {
     }
 
     /// Rungs 9 to 16.
-    pub(super) fn request_body(&mut self, accepted: &Accepted, body: Vec<u8>, now: Now) -> Step {
+    pub(super) fn request_body(&mut self, accepted: Accepted, body: Vec<u8>, now: Now) -> Step {
+        match message::read(&accepted.server, body) {
+            Ok(document) => self.judge(accepted, document, None, now),
+            Err(refusal) => self.refuse(&refusal, Some(&accepted.server), None, "", now),
+        }
+    }
+
+    /// The server was listed, or could not be. The ladder is climbed anew: it is the same snapshot and the same bytes.
+    pub(super) fn refreshed(&mut self, checking: Checking, listed: Result<(), String>, now: Now) -> Step {
+        let Checking { accepted, document, .. } = checking;
+        self.judge(accepted, document, Some(listed), now)
+    }
+
+    fn judge(&mut self, accepted: Accepted, document: Document, listed: Listed, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
-        let document = match message::read(&server, body) {
-            Ok(document) => document,
-            Err(refusal) => return self.refuse(&refusal, Some(&server), None, "", now),
-        };
         let message = match message::message(&document) {
             Ok(message) => message,
             Err(refusal) => {
@@ -160,8 +190,12 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        match self.climb(accepted, &message) {
-            Ok(call) => self.forward(accepted, &message, call, now),
+        match self.climb(&accepted, &message, listed, now) {
+            Ok(Climbed::Top(call)) => self.forward(&accepted, &message, call, now),
+            Ok(Climbed::Stale) => {
+                self.state = State::Checking(Checking { accepted, document, since: now.instant });
+                Step { replies: Replies::new(), next: Next::Refresh }
+            }
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
@@ -169,7 +203,13 @@ impl Exchange {
         }
     }
 
-    fn climb(&mut self, accepted: &Accepted, message: &Message<'_>) -> Result<Call, Refusal> {
+    fn climb(
+        &mut self,
+        accepted: &Accepted,
+        message: &Message<'_>,
+        listed: Listed,
+        now: Now,
+    ) -> Result<Climbed, Refusal> {
         let server = &*accepted.server;
         self.facts.method(message.method, Method::parse(message.method));
         envelope::check(server, &accepted.head, message)?;
@@ -182,6 +222,13 @@ impl Exchange {
         self.name_capability(server, &target);
         let reached = permission::check(server, &accepted.caller.principal, &target)?;
         scope::capabilities(server, &accepted.caller, &reached)?;
+        if definition::check(server, &target, &reached, now.instant)? == Standing::Stale {
+            return match listed {
+                None => Ok(Climbed::Stale),
+                Some(Ok(())) => Err(definition::unverified("the listing said nothing about the capability".to_owned())),
+                Some(Err(why)) => Err(definition::unverified(why)),
+            };
+        }
         if method == Method::ToolsCall {
             for tool in &reached {
                 arguments::check(&server.record, &tool.label, message.params, &accepted.head.headers)?;
@@ -191,25 +238,25 @@ impl Exchange {
             Target::Tool(_) | Target::Prompt(_) => reached.first().map(|capability| capability.label.clone()),
             _ => None,
         };
-        Ok(Call { method, capability })
+        Ok(Climbed::Top(Call { method, capability }))
     }
 
     /// Notes for the record what the call is about: the price list's label where there is one.
     fn name_capability(&mut self, server: &Server, target: &Target<'_>) {
-        let label = |kind: &str, name: &str, priced: Option<&Capability>| {
-            priced.map_or_else(|| format!("{kind}:{name}"), |capability| capability.text.to_string())
-        };
-        let text = match target {
+        let (kind, name, priced) = match target {
             Target::Baseline | Target::Unnamed(_) => return,
-            Target::Priceless(what) => (*what).to_owned(),
-            Target::Tool(name) => label("tool", name, server.prices.tool(name)),
-            Target::Prompt(name) => label("prompt", name, server.prices.prompt(name)),
+            Target::Priceless(what) => return self.facts.unpriced(what),
+            Target::Tool(name) => ("tool", name, server.prices.tool(name)),
+            Target::Prompt(name) => ("prompt", name, server.prices.prompt(name)),
             Target::Resources(uris) => {
                 let Some(uri) = uris.first() else { return };
-                label("resource", uri, server.prices.covering(uri).ok().and_then(|covering| covering.first().copied()))
+                ("resource", uri, server.prices.covering(uri).ok().and_then(|covering| covering.first().copied()))
             }
         };
-        self.facts.capability(&text);
+        match priced {
+            Some(capability) => self.facts.capability(&capability.text),
+            None => self.facts.unpriced(&format!("{kind}:{name}")),
+        }
     }
 
     /// The verdict: the call goes to the server.
@@ -220,7 +267,7 @@ impl Exchange {
         let read = !method.is_notification() && (server.screen.is_some() || ours);
         let edits = forward::request(&accepted.head.headers, &server.credential, read);
         self.facts.allow(now.instant);
-        let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict(true) });
+        let replies = Replies::one(Reply::RequestBody { edits, verdict: self.facts.verdict() });
         if !read {
             self.facts.close(Outcome::Allowed, now.instant);
             return Step::finish(replies);

@@ -89,6 +89,10 @@ impl Judged {
     fn as_it_came(document: Document) -> Self {
         Self { bytes: document.into_bytes(), rewritten: false, private: false }
     }
+
+    fn empty() -> Self {
+        Self { bytes: Vec::new(), rewritten: false, private: false }
+    }
 }
 
 impl Exchange {
@@ -103,9 +107,13 @@ impl Exchange {
         let plain = Reply::ResponseHeaders { edits: HeaderEdits::default() };
         match form {
             Form::Untouched | Form::Empty => self.echo(plain, ends, now),
+            Form::Stream if ends && streaming::owes_answer(&asking) => {
+                self.refuse_answer(&streaming::unanswered(), &asking, now)
+            }
+            Form::Stream if ends => self.echo(plain, ends, now),
             Form::Stream => {
                 let stream = streaming::Stream::new(asking, self.snapshot.held_answers(), now);
-                self.stream_begin(stream, ends, now)
+                self.stream_begin(stream)
             }
             Form::Json => {
                 let deadline = now.instant.checked_add(Duration::from_millis(asking.server.limits.answer_time));
@@ -123,6 +131,10 @@ impl Exchange {
 
     /// A piece of a held answer.
     pub(super) fn answer_piece(&mut self, mut held: Held, bytes: Vec<u8>, ends: bool, now: Now) -> Step {
+        // Pieces that never pause must not outrun the deadline.
+        if held.deadline.is_some_and(|deadline| deadline <= now.instant) {
+            return self.answer_late(&held, now);
+        }
         let cap = answer::cap(&held.asking.server, held.asking.asked.method);
         if let Err(refusal) = held.body.push(bytes, cap) {
             return self.refuse_answer(&refusal, &held.asking, now);
@@ -134,9 +146,14 @@ impl Exchange {
     pub(super) fn answer_complete(&mut self, held: Held, trailers: bool, now: Now) -> Step {
         // Its share of the bound on held answers is given back when all of it is on its way.
         let Held { asking, status, mut body, .. } = held;
-        let judged = answer::read(&asking.server, body.join()).and_then(|document| {
+        let bytes = body.join();
+        // Nobody waits for an answer, and there is none.
+        if asking.asked.id.is_none() && bytes.is_empty() && (200..300).contains(&status) {
+            return self.release(Judged::empty(), trailers, now);
+        }
+        let judged = answer::read(&asking.server, bytes).and_then(|document| {
             match answer::content(&asking.asked, &document, status, false)? {
-                Content::Result(_) => self.judge_result(&asking, document),
+                Content::Result(_) => self.judge_result(&asking, document, now),
                 Content::Error(error) => {
                     self.look_through(&asking, error);
                     Ok(Judged::as_it_came(document))
@@ -144,10 +161,14 @@ impl Exchange {
                 Content::Notification(..) | Content::Unknown => Ok(Judged::as_it_came(document)),
             }
         });
-        let judged = match judged {
-            Ok(judged) => judged,
-            Err(refusal) => return self.refuse_answer(&refusal, &asking, now),
-        };
+        match judged {
+            Ok(judged) => self.release(judged, trailers, now),
+            Err(refusal) => self.refuse_answer(&refusal, &asking, now),
+        }
+    }
+
+    /// Head and body go down together.
+    fn release(&mut self, judged: Judged, trailers: bool, now: Now) -> Step {
         self.facts.close(Outcome::Allowed, now.instant);
         let edits = if judged.private { forward::private_answer() } else { HeaderEdits::default() };
         let mut replies = Replies::one(Reply::ResponseHeaders { edits });
@@ -159,12 +180,13 @@ impl Exchange {
     }
 
     /// Rungs 19 to 21 on the result of the call.
-    pub(super) fn judge_result(&mut self, asking: &Asking, document: Document) -> Result<Judged, Refusal> {
+    pub(super) fn judge_result(&mut self, asking: &Asking, document: Document, now: Now) -> Result<Judged, Refusal> {
         let Some(result) = document.root().get("result") else { return Ok(Judged::as_it_came(document)) };
         let (server, method) = (&asking.server, asking.asked.method);
         match (method, &server.screen) {
             (method, _) if method.listed_member().is_some() => {
-                let filtered = listing::filter(server, &asking.caller.principal, method, &document, result)?;
+                let filtered =
+                    listing::filter(server, &asking.caller.principal, method, &document, result, now.instant)?;
                 self.facts.hidden(filtered.hidden);
                 let rewritten = filtered.bytes != document.text().as_bytes();
                 Ok(Judged { bytes: filtered.bytes, rewritten, private: true })

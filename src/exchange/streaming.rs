@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::ladder::answer::{self, Content};
 use crate::ladder::budget::{HeldAnswers, Share};
+use crate::ladder::definition;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::message::json::Value;
 use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
@@ -50,26 +51,18 @@ enum Fate {
     /// It was the answer: nothing follows.
     Answered,
     /// It may not be passed on.
-    Refused(Refusal),
+    Refused(Box<Refusal>),
 }
 
 impl Exchange {
     /// The head of a stream goes down at once.
-    pub(super) fn stream_begin(&mut self, stream: Box<Stream>, ends: bool, now: Now) -> Step {
+    pub(super) fn stream_begin(&mut self, stream: Box<Stream>) -> Step {
         let method = stream.asking.asked.method;
         let ours = method.listed_member().is_some() || method == Method::Discover;
         // Whether the answer will be rewritten nobody knows yet, and its caching headers go down now.
         let rewritable = ours || stream.asking.server.screen.is_some();
         let edits = if rewritable { forward::private_answer() } else { HeaderEdits::default() };
-        let mut replies = Replies::one(Reply::ResponseHeaders { edits });
-        if !ends {
-            return self.stream_on(stream, replies);
-        }
-        let step = self.stream_end(&stream, false, now);
-        for reply in step.replies {
-            replies.push(reply);
-        }
-        Step { replies, next: step.next }
+        self.stream_on(stream, Replies::one(Reply::ResponseHeaders { edits }))
     }
 
     fn stream_on(&mut self, stream: Box<Stream>, replies: Replies) -> Step {
@@ -80,11 +73,15 @@ impl Exchange {
 
     /// A piece of the stream: whole events are judged, the rest waits.
     pub(super) fn stream_piece(&mut self, mut stream: Box<Stream>, bytes: &[u8], ends: bool, now: Now) -> Step {
+        // Pieces that never pause must not outrun the deadline.
+        if stream.deadline().is_some_and(|deadline| deadline <= now.instant) {
+            return self.stream_late(&stream, ends, now);
+        }
         let mut out = Vec::with_capacity(bytes.len());
         stream.framer.push(bytes);
-        let mut fate = self.judge_frames(&mut stream, &mut out);
+        let mut fate = self.judge_frames(&mut stream, &mut out, now);
         if let (Fate::Open, Err(exhausted)) = (&fate, stream.share.set(stream.framer.pending())) {
-            fate = Fate::Refused(answer::overloaded(exhausted));
+            fate = Fate::Refused(Box::new(answer::overloaded(exhausted)));
         }
         match fate {
             Fate::Open if ends => {
@@ -108,17 +105,20 @@ impl Exchange {
     }
 
     /// Judges every event that is whole and writes what goes down into `out`.
-    fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Fate {
+    fn judge_frames(&mut self, stream: &mut Stream, out: &mut Vec<u8>, now: Now) -> Fate {
         for frame in stream.framer.by_ref() {
             match frame {
-                Err(_) => return Fate::Refused(answer::too_large()),
-                Ok(Frame::Filler(bytes)) => out.extend_from_slice(&bytes),
+                Err(_) => return Fate::Refused(Box::new(answer::too_large())),
+                Ok(Frame::Filler(bytes)) => {
+                    stream.event_due = None;
+                    out.extend_from_slice(&bytes);
+                }
                 Ok(Frame::Event(event)) => {
                     stream.event_due = None;
-                    match self.judge_event(&stream.asking, event, out) {
+                    match self.judge_event(&stream.asking, event, out, now) {
                         Ok(true) => return Fate::Answered,
                         Ok(false) => {}
-                        Err(refusal) => return Fate::Refused(refusal),
+                        Err(refusal) => return Fate::Refused(Box::new(refusal)),
                     }
                 }
             }
@@ -127,7 +127,7 @@ impl Exchange {
     }
 
     /// Judges one event; `true` when it was the answer. An unchanged event goes down as it came.
-    fn judge_event(&mut self, asking: &Asking, event: SseEvent, out: &mut Vec<u8>) -> Result<bool, Refusal> {
+    fn judge_event(&mut self, asking: &Asking, event: SseEvent, out: &mut Vec<u8>, now: Now) -> Result<bool, Refusal> {
         if event.data.is_empty() {
             out.extend_from_slice(&event.raw);
             return Ok(false);
@@ -137,6 +137,7 @@ impl Exchange {
         match answer::content(&asking.asked, &document, 200, true)? {
             Content::Unknown => Ok(false),
             Content::Notification(name, params) => {
+                definition::mark_stale(&asking.server, name);
                 if may_hear(asking, name, params) {
                     params.inspect(|params| self.look_through(asking, *params));
                     out.extend_from_slice(&raw);
@@ -149,7 +150,7 @@ impl Exchange {
                 Ok(true)
             }
             Content::Result(_) => {
-                let judged = self.judge_result(asking, document)?;
+                let judged = self.judge_result(asking, document, now)?;
                 if judged.rewritten {
                     let event = SseEvent { raw, data: Vec::new() };
                     out.extend_from_slice(&event.with_data(&judged.bytes));
@@ -163,12 +164,11 @@ impl Exchange {
 
     /// The server ended its stream. An unfinished event is nobody's (WHATWG: it is discarded).
     pub(super) fn stream_end(&mut self, stream: &Stream, trailers: bool, now: Now) -> Step {
-        let mut replies = if stream.asking.asked.method == Method::Listen || stream.asking.asked.id.is_none() {
+        let mut replies = if owes_answer(&stream.asking) {
+            body(self.refusal_event(&stream.asking, &unanswered(), now), !trailers)
+        } else {
             self.facts.close(Outcome::Allowed, now.instant);
             body(Vec::new(), !trailers)
-        } else {
-            let refusal = answer::unreadable("the server's stream ended without an answer");
-            body(self.refusal_event(&stream.asking, &refusal, now), !trailers)
         };
         if trailers {
             replies.push(Reply::ResponseTrailers);
@@ -181,12 +181,16 @@ impl Exchange {
         if stream.deadline().is_none_or(|deadline| deadline > now.instant) {
             return self.stream_on(stream, Replies::new());
         }
+        self.stream_late(&stream, false, now)
+    }
+
+    fn stream_late(&mut self, stream: &Stream, ended: bool, now: Now) -> Step {
         let refusal = if stream.expires.is_some_and(|expires| expires <= now.instant) {
             Refusal::new(Reason::TokenExpired, Rung::Token)
         } else {
             answer::unreadable("an event of the server's stream did not become complete in time")
         };
-        self.stream_refuse(&stream.asking, &refusal, Vec::new(), false, now)
+        self.stream_refuse(&stream.asking, &refusal, Vec::new(), ended, now)
     }
 
     fn stream_refuse(&mut self, asking: &Asking, refusal: &Refusal, mut out: Vec<u8>, ended: bool, now: Now) -> Step {
@@ -216,6 +220,16 @@ impl Exchange {
         sse::event(&mut event, &frame);
         event
     }
+}
+
+/// Whether a stream that ends without an answer is a fault: a subscription may end, and who sent no id waits for none.
+pub(super) fn owes_answer(asking: &Asking) -> bool {
+    asking.asked.method != Method::Listen && asking.asked.id.is_some()
+}
+
+/// The refusal of a stream that owes an answer and ended.
+pub(super) fn unanswered() -> Refusal {
+    answer::unreadable("the server's stream ended without an answer")
 }
 
 /// Whether a notification may be heard: of a resource only by those who may read it.

@@ -39,7 +39,9 @@ pub(super) fn message(reply: Reply) -> ProcessingResponse {
     };
     ProcessingResponse {
         response: Some(response),
-        dynamic_metadata: verdict.map(|verdict| metadata(&verdict)),
+        // While nothing is decided nothing is said: the second lock and the access log wait for the verdict, and Envoy would
+        // merge the same words twice.
+        dynamic_metadata: verdict.filter(|verdict| verdict.decided).map(|verdict| metadata(&verdict)),
         ..ProcessingResponse::default()
     }
 }
@@ -82,7 +84,7 @@ fn immediate_response(immediate: Immediate) -> (ImmediateResponse, Verdict) {
 
 fn metadata(verdict: &Verdict) -> Struct {
     let mut fields = HashMap::with_capacity(8);
-    fields.insert("decided".to_owned(), Value { kind: Some(Kind::BoolValue(verdict.decided)) });
+    fields.insert("decided".to_owned(), Value { kind: Some(Kind::BoolValue(true)) });
     let server = verdict.server.as_deref().unwrap_or_default();
     let texts = [
         ("decision", verdict.decision),

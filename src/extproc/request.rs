@@ -19,10 +19,10 @@ const JWT_AUTHN: &str = "envoy.filters.http.jwt_authn";
 
 /// The event that a message of Envoy's is.
 pub(super) fn event(message: ProcessingRequest) -> Event {
-    let ProcessingRequest { request, attributes, metadata_context, .. } = message;
+    let ProcessingRequest { request, mut attributes, metadata_context, .. } = message;
     match request {
         Some(Request::RequestHeaders(headers)) => {
-            let mut known = attributes.get(FILTER).map(read_attributes).unwrap_or_default();
+            let mut known = attributes.remove(FILTER).map(read_attributes).unwrap_or_default();
             let verified = metadata_context.as_ref().and_then(|metadata| metadata.filter_metadata.get(JWT_AUTHN));
             if let Some(payloads) = verified {
                 known.jwt_payloads = payloads.fields.iter().map(|(key, claims)| (key.clone(), json(claims))).collect();
@@ -57,9 +57,9 @@ fn read_headers(headers: HttpHeaders) -> Headers {
     )
 }
 
-fn read_attributes(attributes: &Struct) -> Attributes {
-    let text = |name: &str| match attributes.fields.get(name).and_then(|value| value.kind.as_ref()) {
-        Some(Kind::StringValue(text)) => Some(text.clone()),
+fn read_attributes(mut attributes: Struct) -> Attributes {
+    let mut text = |name: &str| match attributes.fields.remove(name).and_then(|value| value.kind) {
+        Some(Kind::StringValue(text)) => Some(text),
         _ => None,
     };
     Attributes {

@@ -13,8 +13,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessor;
 use envoy_types::pb::envoy::service::ext_proc::v3::{ProcessingRequest, ProcessingResponse};
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use futures_util::{FutureExt as _, Stream};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::exchange::{Event, Exchange, Next, Now, Step};
@@ -23,6 +23,9 @@ use crate::telemetry::audit::Audit;
 use crate::telemetry::counters::Counters;
 
 use super::{reply, request};
+
+#[cfg(test)]
+mod tests;
 
 /// The gRPC service.
 #[derive(Clone)]
@@ -70,7 +73,7 @@ impl ExternalProcessor for Service {
         request: Request<Streaming<ProcessingRequest>>,
     ) -> Result<Response<Self::ProcessStream>, Status> {
         let session = Session::new(Arc::clone(&self.shared), request.into_inner());
-        Ok(Response::new(Box::pin(unfold(session, Session::next))))
+        Ok(Response::new(Box::pin(unfold(Box::new(session), Session::next))))
     }
 }
 
@@ -104,7 +107,8 @@ impl Session {
     }
 
     /// The next message for Envoy, or the end.
-    async fn next(mut self) -> Option<(Result<ProcessingResponse, Status>, Self)> {
+    /// Boxed, because it is handed to and fro for every message.
+    async fn next(mut self: Box<Self>) -> Option<(Result<ProcessingResponse, Status>, Box<Self>)> {
         loop {
             if let Some(message) = self.queue.pop_front() {
                 return Some((Ok(message), self));
@@ -132,6 +136,7 @@ impl Session {
             match next {
                 Next::Wait => return,
                 Next::Identify => event = self.identify().await,
+                Next::Refresh => event = self.refresh().await,
                 Next::Finish => {
                     self.ending = Some(Ending::Finish);
                     return;
@@ -171,11 +176,17 @@ impl Session {
     }
 
     fn step(&mut self, event: Event) -> Step {
-        let exchange = &mut self.exchange;
-        catch_unwind(AssertUnwindSafe(|| exchange.step(event, now()))).unwrap_or_else(|_| {
-            tracing::error!("a step of an exchange panicked; the request is refused");
-            self.exchange.step(Event::Fault("a step panicked"), now())
-        })
+        guarded(&mut self.exchange, event)
+    }
+
+    async fn refresh(&mut self) -> Event {
+        let Some((freshness, since)) = self.exchange.outdated() else {
+            return Event::Fault("a listing was asked for that nobody needs");
+        };
+        match caught("listing the server", freshness.refresh(since)).await {
+            Ok(listed) => Event::Refreshed(listed.map_err(|fault| fault.to_string())),
+            Err(panicked) => panicked,
+        }
     }
 
     async fn identify(&mut self) -> Event {
@@ -183,11 +194,33 @@ impl Session {
             return Event::Fault("an identity was asked for that nobody needs");
         };
         let at = now().unix;
-        Event::Identity(match server.authenticator.cached(&presented, at) {
-            Some(caller) => Ok(caller),
-            None => server.authenticator.authenticate(&presented, at).await,
-        })
+        let identity = async {
+            match server.authenticator.cached(&presented, at) {
+                Some(caller) => Ok(caller),
+                None => server.authenticator.authenticate(&presented, at).await,
+            }
+        };
+        match caught("establishing the identity", identity).await {
+            Ok(found) => Event::Identity(found),
+            Err(panicked) => panicked,
+        }
     }
+}
+
+/// Work that an exchange asked for; a panic in it becomes the event that refuses.
+async fn caught<T>(what: &'static str, work: impl Future<Output = T>) -> Result<T, Event> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
+        tracing::error!("{what} panicked; the request is refused");
+        Event::Fault("what the exchange asked for panicked")
+    })
+}
+
+/// One step; a panic in it becomes a refusal, or, when something went down already, the stream's failure.
+fn guarded(exchange: &mut Exchange, event: Event) -> Step {
+    catch_unwind(AssertUnwindSafe(|| exchange.step(event, now()))).unwrap_or_else(|_| {
+        tracing::error!("a step of an exchange panicked; the request is refused");
+        exchange.step(Event::Fault("a step panicked"), now())
+    })
 }
 
 impl Drop for Session {

@@ -18,8 +18,8 @@ use crate::{
     policy::{Claims, Policy, ScopeSet, Scopes},
 };
 
-/// Verified callers that are remembered, per server.
-const CACHED: usize = 10_000;
+/// Verified callers that are remembered, per server. The cache promises half of it to those who called last.
+const CACHED: usize = 20_000;
 /// How long a verified token is good without another look at its signature, seconds.
 const CACHED_FOR: u64 = 300;
 /// The same for introspected tokens: this bounds how long a revoked one still works, seconds.

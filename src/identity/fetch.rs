@@ -7,12 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_rustls::HttpsConnector;
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
 use url::{Host, Url};
+
+use crate::upstream::http::{self as outbound, HttpClient, with_causes};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 1024 * 1024;
@@ -20,7 +17,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The HTTP client for key sets, discovery and introspection. Clones share its connections.
 #[derive(Clone)]
 pub(super) struct Fetcher {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient,
 }
 
 /// A good answer.
@@ -48,15 +45,7 @@ pub(super) enum FetchFault {
 
 impl Fetcher {
     pub(super) fn new() -> Self {
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_connect_timeout(Some(TIMEOUT));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
-        Self { client: Client::builder(TokioExecutor::new()).pool_max_idle_per_host(4).build(connector) }
+        Self { client: outbound::client(TIMEOUT, None) }
     }
 
     pub(super) async fn get(&self, url: &Url) -> Result<Fetched, FetchFault> {
@@ -123,18 +112,6 @@ fn max_age(value: &HeaderValue) -> Option<u64> {
     directives.filter_map(|directive| directive.trim().split_once('=')).find_map(|(name, seconds)| {
         name.eq_ignore_ascii_case("max-age").then(|| seconds.trim_matches('"').parse().ok())?
     })
-}
-
-/// hyper's own text is "client error (Connect)"; what helps an operator stands in the causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

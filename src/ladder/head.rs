@@ -83,17 +83,28 @@ impl Head {
 }
 
 /// An authority as it compares. Both default ports go: an edge that speaks TLS may hand the request on as `http`.
+///
+/// Whatever a resolver or a URL parser would read as the same host and port is the same here, or another spelling of a
+/// guarded authority would be nobody's: a user in front, zeros in front of the port, no port behind the colon, dots.
 #[must_use]
 pub fn normal_authority(authority: &str, scheme: &str) -> String {
-    let mut authority = authority.to_ascii_lowercase();
-    let default = if scheme.eq_ignore_ascii_case("http") { ":80" } else { ":443" };
-    if let Some(host) = authority.strip_suffix(default).or_else(|| authority.strip_suffix(":443")) {
-        authority = host.to_owned();
-    }
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, behind)| behind);
     let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
-        _ => (authority.as_str(), None),
+        Some((host, port)) if is_host(host) && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (host, port.trim_start_matches('0'))
+        }
+        _ => (authority, ""),
     };
-    let host = host.strip_suffix('.').unwrap_or(host);
-    port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    let mut normal = host.trim_end_matches('.').to_ascii_lowercase();
+    let default = matches!(port, "" | "443") || (port == "80" && scheme.eq_ignore_ascii_case("http"));
+    if !default {
+        normal.push(':');
+        normal.push_str(port);
+    }
+    normal
+}
+
+/// Whether what stands in front of a colon can be a host: an IPv6 address is one in brackets only.
+fn is_host(text: &str) -> bool {
+    text.ends_with(']') || !text.contains(':')
 }

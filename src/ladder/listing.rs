@@ -1,10 +1,13 @@
 //! Rung 19: a listing shows what the caller may use, cut out of the original bytes.
 
+use std::time::Instant;
+
 use crate::message::json::{Document, Kind as JsonKind, Value};
 use crate::message::splice::Edits;
-use crate::policy::{Capability, Principal};
+use crate::policy::{Capability, Kind, Label, Principal};
 use crate::protocol::{Method, keys};
 use crate::refusal::Refusal;
+use crate::upstream::book::Sighting;
 
 use super::Server;
 use super::answer::unreadable;
@@ -18,7 +21,7 @@ pub struct Filtered {
     pub hidden: usize,
 }
 
-/// Filters the listing in `document`, whose result is `result`.
+/// Filters the listing in `document`, whose result is `result`, and takes note of what it says about each definition.
 ///
 /// A missing scope does not hide: the call will say how to get it. `nextCursor`, order and every remaining byte stay;
 /// `cacheScope` becomes `private`, because what is listed depends on who asks (MCP 2026-07-28, Caching).
@@ -31,6 +34,7 @@ pub fn filter(
     method: Method,
     document: &Document,
     result: Value<'_>,
+    now: Instant,
 ) -> Result<Filtered, Refusal> {
     let list = method
         .listed_member()
@@ -40,7 +44,9 @@ pub fn filter(
     let mut hidden = 0;
     let mut edits = Edits::new(document);
     edits.retain_items(list, |_, entry| {
-        let stays = visible(server, principal, method, entry);
+        // Each entry is judged, also one that this caller may not see: what passes here tells of drift.
+        let unchanged = unchanged(server, method, entry, now);
+        let stays = unchanged && visible(server, principal, method, entry);
         hidden += usize::from(!stays);
         stays
     });
@@ -50,6 +56,18 @@ pub fn filter(
     let bytes =
         edits.apply().map_err(|fault| unreadable("the server's listing could not be cut").log(fault.to_string()))?;
     Ok(Filtered { bytes, hidden })
+}
+
+/// Whether an entry is still what was approved, as far as that is watched.
+fn unchanged(server: &Server, method: Method, entry: Value<'_>, now: Instant) -> bool {
+    let Some(freshness) = &server.freshness else { return true };
+    let kind = match method {
+        Method::ToolsList => Kind::Tool,
+        Method::PromptsList => Kind::Prompt,
+        _ => Kind::Resource,
+    };
+    let Some(name) = entry.get("name").and_then(|name| name.as_str()) else { return false };
+    freshness.observe(&Label::new(kind, name), entry, now) == Sighting::Matches
 }
 
 /// Whether the caller may see one entry. An entry that cannot be recognised is not shown.

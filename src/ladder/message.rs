@@ -1,8 +1,8 @@
 //! Rung 9: the body is one JSON-RPC message that everybody reads the same way.
 
 use crate::message::json::{Document, Fault, FaultKind, Limits};
-use crate::protocol::keys;
 use crate::protocol::rpc::{Fault as RpcFault, Id, Message};
+use crate::protocol::{keys, method};
 use crate::refusal::{Detail, Reason, Refusal, Rung};
 
 use super::{Server, body};
@@ -32,11 +32,20 @@ pub fn message(document: &Document) -> Result<Message<'_>, Refusal> {
     if let Some(key) = keys::request_variant(document.root()) {
         return Err(Refusal::new(Reason::JsonCaseVariantKey, Rung::Message).detail("key", Detail::Text(key.to_owned())));
     }
-    Message::read(document.root()).map_err(|fault| match fault {
+    let message = Message::read(document.root()).map_err(|fault| match fault {
         RpcFault::Batch => Refusal::new(Reason::RpcBatch, Rung::Message),
-        RpcFault::Invalid(what) => Refusal::new(Reason::RpcInvalid, Rung::Message)
-            .message(format!("The request body is not a JSON-RPC request or notification: {what}.")),
-    })
+        RpcFault::Invalid(what) => invalid(what),
+    })?;
+    // It would be judged as a notification, whose answer nobody reads, and might be answered as a request.
+    if message.id.is_some() && method::is_notification(message.method) {
+        return Err(invalid("expected no \"id\" on a notification"));
+    }
+    Ok(message)
+}
+
+fn invalid(what: &str) -> Refusal {
+    Refusal::new(Reason::RpcInvalid, Rung::Message)
+        .message(format!("The request body is not a JSON-RPC request or notification: {what}."))
 }
 
 /// The id of a message that may be refused for another reason, so that its frame can still be matched.

@@ -13,15 +13,17 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-const METHODS: &str = "GET, HEAD, OPTIONS";
+/// The methods of the documents, as `Allow` lists them.
+pub const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// Answers a request for one of the server's metadata documents; `None` when its path is none of theirs.
+/// Answers a request for one of the server's metadata documents; `None` when its path is none of theirs, and when it
+/// wants something else than to read (rung 3 refuses that).
 #[must_use]
 pub fn answer(server: &Server, head: &Head) -> Option<Answer> {
-    let document = server.metadata.document(head.path())?;
+    let document = server.metadata.document(head.path()).filter(|_| !head.has_body())?;
     let mut headers = vec![("access-control-allow-origin", "*".to_owned())];
     let (status, body) = match head.method() {
-        "GET" | "HEAD" if !head.has_body() => {
+        "GET" | "HEAD" => {
             headers.push(("content-type", "application/json".into()));
             headers.push(("cache-control", "public, max-age=300".into()));
             (200, if head.method() == "GET" { document.to_vec() } else { Vec::new() })
@@ -32,10 +34,7 @@ pub fn answer(server: &Server, head: &Head) -> Option<Answer> {
             headers.push(("access-control-max-age", "86400".into()));
             (204, Vec::new())
         }
-        _ => {
-            headers.push(("allow", METHODS.into()));
-            (405, Vec::new())
-        }
+        _ => return None,
     };
     Some(Answer { status, headers, body })
 }

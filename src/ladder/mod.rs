@@ -1,14 +1,15 @@
 //! The ladder: one file per rung, in the order in which a call climbs them (ladder.md §2).
 //!
 //! Header phase: [`route`], [`metadata`], [`method`], [`headers`], [`origin`], [`token`], [`scope`], [`body`]. Body
-//! phase: [`message`], [`envelope`], [`listed`], [`policy`], [`permission`], [`scope`] again, [`arguments`]. On the way back:
-//! [`answer`], [`listing`], [`discover`], [`screen`]. A rung is a pure function of what it is given; the order is driven by
-//! `exchange`. Nothing here knows a socket, a clock or Envoy's protobuf.
+//! phase: [`message`], [`envelope`], [`listed`], [`policy`], [`permission`], [`scope`] again, [`definition`],
+//! [`arguments`]. On the way back: [`answer`], [`listing`], [`discover`], [`screen`]. A rung is a pure function of what it
+//! is given; the order is driven by `exchange`. Nothing here knows a socket, a clock or Envoy's protobuf.
 
 pub mod answer;
 pub mod arguments;
 pub mod body;
 pub mod budget;
+pub mod definition;
 pub mod discover;
 pub mod envelope;
 pub mod forward;
@@ -27,6 +28,11 @@ pub mod scope;
 pub mod screen;
 pub mod server;
 pub mod token;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use head::Head;
 pub use server::{Kind, Server, Snapshot, Unmatched};

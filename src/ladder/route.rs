@@ -34,16 +34,20 @@ pub fn find(snapshot: &Snapshot, head: &Head) -> Result<Route, Refusal> {
             )));
         }
     }
-    let authority = head.authority();
     let found = attributes.route.as_deref().and_then(|name| snapshot.by_route(name));
     let found = found.or_else(|| attributes.cluster.as_deref().and_then(|name| snapshot.by_cluster(name)));
-    let found = found.or_else(|| snapshot.by_address(&authority, head.path()));
     if let Some(server) = found {
+        return Ok(Route::Guarded(Arc::clone(server)));
+    }
+    let authority = head.authority();
+    if let Some(server) = snapshot.by_address(&authority, head.path()) {
         return Ok(Route::Guarded(Arc::clone(server)));
     }
     match snapshot.on_authority(&authority) {
         Some(servers) => well_known(servers, head.path()).map(Route::Guarded).ok_or_else(unmatched),
-        None if head.method() == "CONNECT" || snapshot.unmatched() == Unmatched::Deny => Err(unmatched()),
+        None if snapshot.unmatched() == Unmatched::Deny => Err(unmatched()),
+        // A tunnel is opaque, and its port proves nothing about what stands behind it: none to a guarded host.
+        None if head.method() == "CONNECT" && snapshot.on_host(&authority) => Err(unmatched()),
         None => Ok(Route::Pass),
     }
 }

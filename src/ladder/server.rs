@@ -9,7 +9,7 @@ use crate::policy::{Policy, Prices, Scopes};
 use crate::record::Record;
 use crate::refusal::Denials;
 use crate::screen::Detectors;
-use crate::upstream::Credential;
+use crate::upstream::{Credential, Freshness};
 
 use super::budget::HeldAnswers;
 use super::head::normal_authority;
@@ -111,6 +111,8 @@ pub struct Server {
     pub prices: Prices,
     /// Definitions as approved.
     pub record: Record,
+    /// Whether what was approved is still what is offered; `None` for plain HTTP, which has no record.
+    pub freshness: Option<Arc<Freshness>>,
     /// What is presented upstream instead of the caller's token.
     pub credential: Credential,
     /// Bounds.
@@ -260,5 +262,19 @@ impl Snapshot {
     pub fn on_authority(&self, authority: &str) -> Option<impl Iterator<Item = &Arc<Server>>> {
         let indices = self.authorities.get(authority)?;
         Some(indices.iter().filter_map(|index| self.servers.get(*index)))
+    }
+
+    /// Whether some server names the host of this comparable authority, under whatever port. Linear in the servers: for
+    /// tunnels only.
+    #[must_use]
+    pub fn on_host(&self, authority: &str) -> bool {
+        self.authorities.keys().any(|guarded| without_port(guarded) == without_port(authority))
+    }
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
     }
 }

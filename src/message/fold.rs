@@ -20,10 +20,13 @@ pub fn same_but_case(key: &str, known: &str) -> bool {
 /// For a key of ASCII, the usual one, that is one comparison of lengths per known key.
 #[must_use]
 pub fn case_variant_of<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    // The usual key is a known one, and equality is cheaper to see than its absence under folding.
+    if known.contains(&key) {
+        return None;
+    }
     let plain = key.is_ascii();
     let same = |known: &&str| if plain && known.is_ascii() { ascii(key, known) } else { folded(key, known) };
-    let found = known.iter().copied().find(same)?;
-    (!known.contains(&key)).then_some(found)
+    known.iter().copied().find(same)
 }
 
 fn ascii(key: &str, known: &str) -> bool {

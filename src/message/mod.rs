@@ -12,4 +12,4 @@ pub mod sse;
 pub mod write;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

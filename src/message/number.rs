@@ -114,7 +114,7 @@ pub fn is_multiple_of(value: &str, divisor: &str) -> Option<bool> {
     let Ok(shift) = u128::try_from(dividend.saturating_sub(exponent)) else { return Some(false) };
     // Both factors are below a modulus of 64 bits: no product leaves 128.
     let rest = value.digits().fold(0_u128, |rest, digit| (rest * 10 + u128::from(digit.wrapping_sub(b'0'))) % modulus);
-    Some((rest * power_of_ten(shift, modulus)) % modulus == 0)
+    Some((rest * power_of_ten(shift, modulus)).is_multiple_of(modulus))
 }
 
 /// 10^`exponent` modulo `modulus`, which is neither zero nor beyond 64 bits.

@@ -12,6 +12,8 @@ pub struct Principal {
     pub issuer: Arc<str>,
     /// `sub` of the token.
     pub subject: Arc<str>,
+    /// How messages, audit and metadata name the caller: by email, else `issuer#subject`. Made once, shared by all calls.
+    pub name: Arc<str>,
     /// The email, only when verified.
     pub email: Option<Arc<str>>,
     /// The domain, only with a verified email.
@@ -22,12 +24,8 @@ pub struct Principal {
     pub permissions: PermissionSet,
 }
 
-/// How messages name the caller: by email, else `issuer#sub`.
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.email {
-            Some(email) => f.write_str(email),
-            None => write!(f, "{}#{}", self.issuer, self.subject),
-        }
+        f.write_str(&self.name)
     }
 }

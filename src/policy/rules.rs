@@ -101,10 +101,13 @@ impl Policy {
     #[must_use]
     pub fn principal(&self, claims: &Claims) -> Principal {
         let (roles, permissions) = self.granted(&self.evaluate(claims));
+        let email = claims.verified_email().cloned();
+        let name = email.clone().unwrap_or_else(|| format!("{}#{}", claims.issuer, claims.subject).into());
         Principal {
+            name,
             issuer: Arc::clone(&claims.issuer),
             subject: Arc::clone(&claims.subject),
-            email: claims.verified_email().cloned(),
+            email,
             domain: claims.domain().map(Arc::from),
             roles,
             permissions,

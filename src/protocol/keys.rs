@@ -86,10 +86,13 @@ pub fn request_variant(message: Value<'_>) -> Option<&str> {
     })
 }
 
-/// The same for an answer: a client that reads keys without case must not find a second, unfiltered list.
+/// The same for an answer: a client that reads keys without case must not find a second, unfiltered list, nor another
+/// URI in a notification.
 #[must_use]
 pub fn answer_variant(message: Value<'_>) -> Option<&str> {
-    variant(message, MESSAGE).or_else(|| variant(message.get("result")?, RESULT))
+    variant(message, MESSAGE)
+        .or_else(|| variant(message.get("result")?, RESULT))
+        .or_else(|| variant(message.get("params")?, PARAMS))
 }
 
 /// The same for one entry of a listing.

@@ -13,7 +13,7 @@ use crate::message::json::Value;
 use crate::message::write::canonical_without;
 
 /// Top-level members of a definition that are no part of what was approved.
-const LEFT_OUT: [&str; 2] = ["_meta", "icons"];
+pub(super) const LEFT_OUT: [&str; 2] = ["_meta", "icons"];
 
 /// SHA-256 of a definition's canonical form, written `sha256:` and 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -14,8 +14,10 @@
 //! Pure: whoever read the files turns the paths and offsets of faults into lines.
 
 mod build;
+mod compare;
 mod definitions;
 mod digest;
+mod listing;
 pub mod mirrored;
 pub mod schema;
 mod source;
@@ -30,8 +32,10 @@ use crate::message::json::Document;
 use crate::policy::Label;
 
 pub use build::RecordFault;
+pub use compare::{differences, same};
 pub use definitions::{Definitions, DefinitionsFault};
 pub use digest::{Digest, DigestError, MalformedDigest};
+pub use listing::{Listed, Listing};
 pub use mirrored::Mirrored;
 pub use schema::{Schema, Uncompilable};
 pub use source::{CapabilitySource, Permission, RecordSource, Recorded};
@@ -65,6 +69,11 @@ impl Record {
     #[must_use]
     pub fn entry(&self, label: &Label) -> Option<&Arc<Entry>> {
         self.entries.get(label)
+    }
+
+    /// All capabilities, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (&Label, &Arc<Entry>)> {
+        self.entries.iter()
     }
 
     /// How many capabilities there are.

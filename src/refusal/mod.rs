@@ -35,6 +35,8 @@ pub struct Refusal {
     pub code: Option<i32>,
     /// The `WWW-Authenticate` value of a challenge.
     pub challenge: Option<String>,
+    /// The `Allow` value of `method.not_allowed`.
+    pub allow: &'static str,
     /// Seconds after which another try makes sense.
     pub retry_after: Option<u32>,
     /// What a call asked for, so that `disclose: hidden` can answer as if it did not exist.
@@ -80,6 +82,7 @@ impl Refusal {
             data: Vec::new(),
             code: None,
             challenge: None,
+            allow: "POST",
             retry_after: None,
             hidden: None,
             log: None,

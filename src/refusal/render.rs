@@ -174,7 +174,7 @@ fn render_protocol(refusal: &Refusal, denials: Denials, to: Addressee<'_>, decis
     };
     let mut rendered = rendered_frame(refusal, status, denials, to, decision);
     if refusal.reason == Reason::MethodNotAllowed {
-        rendered.headers.push(("allow", "POST".into()));
+        rendered.headers.push(("allow", refusal.allow.into()));
     }
     rendered
 }

@@ -3,6 +3,7 @@
 //! The request path only hands a record over. The queue is bounded: when whatever reads standard output is slower than
 //! the decisions, records are dropped and counted rather than calls delayed.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -18,6 +19,9 @@ use super::counters::Counters;
 
 /// Records that may wait for the writer.
 const QUEUE: usize = 16 * 1024;
+/// How long the writer lets records gather. Waking it and writing for each record alone cost a call a tenth of its time;
+/// the queue holds what a hundred times the fastest decisions bring meanwhile.
+const GATHER: Duration = Duration::from_millis(2);
 /// Name and version of the contract, `proto/portcullis/audit/v1/audit.proto`.
 pub const SCHEMA: &str = "portcullis.audit.v1";
 
@@ -89,17 +93,17 @@ pub struct Record {
     /// Name and index of the server.
     pub server: Option<(Arc<str>, usize)>,
     /// Email, else `issuer#subject`; empty when unknown.
-    pub principal: String,
+    pub principal: Arc<str>,
     /// Issuer of the token; empty when unknown.
-    pub issuer: String,
+    pub issuer: Arc<str>,
     /// Subject of the token; empty when unknown.
-    pub subject: String,
+    pub subject: Arc<str>,
     /// The method as the caller wrote it, bounded; empty when none was read.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// The method when it is a listed one.
     pub listed: Option<Method>,
     /// What the call reached; empty when nothing of its own.
-    pub capability: String,
+    pub capability: Arc<str>,
     /// The status that went down; `None` where the answer was not ours to read.
     pub wire_status: Option<u16>,
     /// From the request's head to the verdict.
@@ -127,12 +131,12 @@ impl Record {
             rung: None,
             enforced: true,
             server: None,
-            principal: String::new(),
-            issuer: String::new(),
-            subject: String::new(),
-            method: String::new(),
+            principal: Arc::default(),
+            issuer: Arc::default(),
+            subject: Arc::default(),
+            method: Cow::Borrowed(""),
             listed: None,
-            capability: String::new(),
+            capability: Arc::default(),
             wire_status: None,
             decision_time: Duration::ZERO,
             duration: Duration::ZERO,
@@ -156,11 +160,11 @@ impl Record {
             rung: self.rung.map(Rung::as_str).unwrap_or_default().to_owned(),
             enforced: self.enforced,
             server: self.server.map(|(name, _)| name.to_string()).unwrap_or_default(),
-            principal: self.principal,
-            issuer: self.issuer,
-            subject: self.subject,
-            method: self.method,
-            capability: self.capability,
+            principal: self.principal.to_string(),
+            issuer: self.issuer.to_string(),
+            subject: self.subject.to_string(),
+            method: self.method.into_owned(),
+            capability: self.capability.to_string(),
             wire_status: self.wire_status.map_or_else(|| "unknown".to_owned(), |status| status.to_string()),
             decision_us: micros(self.decision_time),
             duration_us: read.then(|| micros(self.duration)),
@@ -240,7 +244,7 @@ impl Audit {
         self.counters.decided(&record);
         if let Some((action, why)) = record.screened {
             let server = record.server.as_ref().map_or("", |(name, _)| name);
-            let (decision, capability, action) = (record.id.as_str(), record.capability.as_str(), action.as_str());
+            let (decision, capability, action) = (record.id.as_str(), &*record.capability, action.as_str());
             tracing::warn!(decision, server, capability, action, "an answer was screened: {why}");
         }
         let Some(queue) = &self.queue else { return };
@@ -251,12 +255,14 @@ impl Audit {
     }
 }
 
-/// Writes records as they come; one write for all that wait, so that a burst is not a storm of system calls.
+/// Writes records a few milliseconds after they come, all that wait in one go: decisions then neither wake this thread nor
+/// make a system call each.
 fn run(records: &Receiver<(Record, SystemTime)>, mut sink: Box<dyn Write + Send>, counters: &Counters) {
     let mut lines = Vec::with_capacity(4096);
     while let Ok((record, at)) = records.recv() {
         let mut count = 1;
         write_line(&record.event(at), &mut lines);
+        std::thread::sleep(GATHER);
         while lines.len() < 256 * 1024 {
             let Ok((record, at)) = records.try_recv() else { break };
             count += 1;

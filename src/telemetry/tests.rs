@@ -15,10 +15,10 @@ fn record() -> Record {
     record.reason = Some(Reason::PolicyUnpriced);
     record.rung = Some(Rung::Permission);
     record.server = Some(("cases".into(), 0));
-    record.principal = "ana@acme.com".to_owned();
-    record.method = "tools/call".to_owned();
+    record.principal = "ana@acme.com".into();
+    record.method = "tools/call".into();
     record.listed = Some(Method::ToolsCall);
-    record.capability = "tool:a\"b".to_owned();
+    record.capability = "tool:a\"b".into();
     record.wire_status = Some(200);
     record.decision_time = Duration::from_micros(12);
     record.duration = Duration::from_micros(34);
@@ -87,7 +87,7 @@ fn decisions_are_counted_under_closed_labels() {
     counters.decided(&record());
     let mut unlisted = record();
     (unlisted.listed, unlisted.server, unlisted.tier) = (None, None, Tier::Minimal);
-    unlisted.method = "made/up".to_owned();
+    unlisted.method = "made/up".into();
     counters.decided(&unlisted);
     let mut allowed = record();
     (allowed.reason, allowed.outcome, allowed.server) = (None, Outcome::Allowed, Some(("other".into(), 1)));
@@ -150,7 +150,7 @@ fn a_slow_reader_of_the_audit_delays_nobody_and_every_record_is_written_or_count
     }
     drop(audit);
     writer.unwrap().join().unwrap();
-    let lines = written.lock().unwrap().iter().filter(|byte| **byte == b'\n').count();
+    let lines = String::from_utf8_lossy(&written.lock().unwrap()).lines().count();
     let dropped = value(&counters.samples(), "portcullis.audit.dropped", &[]).unwrap();
     assert!(dropped > 0, "the queue is bounded");
     assert_eq!(lines as u64 + dropped, RECORDS as u64);

@@ -7,10 +7,16 @@
     reason = "tests are written to be read, not to save an allocation"
 )]
 
+mod arguments;
+mod clients;
+mod egress;
 mod harness;
+mod identities;
 mod rungs;
 mod screening;
 mod sidecar;
+mod transport;
+mod uploads;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -4,6 +4,7 @@ mod answers;
 mod body;
 mod forwarding;
 mod headers;
+mod hostile;
 mod listings;
 mod locks;
 
@@ -23,7 +24,7 @@ fn assert_policy_frame(reply: &Reply, id: &Value, reason: &str, rung: &str) {
 
 /// A refusal as a JSON-RPC error of this status and code, with this id or none at all; its body.
 #[track_caller]
-fn assert_frame(reply: &Reply, status: u16, code: i64, id: Option<&Value>) -> Value {
+pub(crate) fn assert_frame(reply: &Reply, status: u16, code: i64, id: Option<&Value>) -> Value {
     assert_eq!(reply.status, status, "{reply}");
     assert_eq!(reply.header("content-type"), Some("application/json"), "{reply}");
     assert_eq!(reply.header("cache-control"), Some("no-store"), "{reply}");

@@ -20,6 +20,8 @@ pub(crate) enum Body {
     Whole(Vec<u8>),
     /// Pieces with no length declared, then trailers; chunked over HTTP/1.1.
     Pieces(Vec<Vec<u8>>, Vec<(String, String)>),
+    /// These bytes of a longer body, whose rest never comes.
+    Stalled(Vec<u8>),
 }
 
 /// A request, headers in the order in which they go out, repeats and all.
@@ -101,6 +103,12 @@ impl Request {
         self
     }
 
+    /// A body of which these bytes come, and then nothing more.
+    pub(crate) fn stalled(mut self, bytes: &[u8]) -> Self {
+        self.body = Body::Stalled(bytes.into());
+        self
+    }
+
     pub(crate) fn no_body(mut self) -> Self {
         self.body = Body::None;
         self
@@ -120,6 +128,10 @@ impl Request {
                 }
                 out.extend_from_slice(b"\r\n");
                 out.extend_from_slice(body);
+            }
+            Body::Stalled(bytes) => {
+                out.extend_from_slice(format!("content-length: {}\r\n\r\n", bytes.len() + 1).as_bytes());
+                out.extend_from_slice(bytes);
             }
             Body::Pieces(pieces, trailers) => {
                 out.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n");
@@ -165,6 +177,20 @@ impl Connection {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         stream.set_nodelay(true).ok()?;
+        Some(Self { stream, rest: Vec::new() })
+    }
+
+    /// A connection of a peer that will not listen: hardly anything fits between it and Envoy.
+    pub(crate) fn open_narrow(port: u16) -> Option<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4()?;
+            socket.set_recv_buffer_size(4096)?;
+            socket.connect(([127, 0, 0, 1], port).into()).await?.into_std()
+        });
+        let stream = stream.ok()?;
+        stream.set_nonblocking(false).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         Some(Self { stream, rest: Vec::new() })
     }
 

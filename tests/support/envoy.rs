@@ -111,6 +111,11 @@ impl Envoy {
         Self { process, port, admin, access_log, started_in: began.elapsed(), _dir: dir }
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.inner.id()
+    }
+
     /// The value of one counter or gauge of Envoy's; 0 when it has none of that name.
     pub(crate) fn stat(&self, name: &str) -> u64 {
         let text = Request::get(&format!("/stats?usedonly&filter=^{name}$")).send(self.admin).text();

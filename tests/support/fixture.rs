@@ -158,6 +158,14 @@ telemetry:
     )
 }
 
+/// A configuration whose `identity:` is this instead, lines without their indentation of four.
+pub(crate) fn identified_by(config: &str, identity: &[&str]) -> String {
+    let start = config.find("    jwt:\n").expect("the identity");
+    let end = config.find("  authorization_server:").expect("what follows the identity");
+    let lines: String = identity.iter().map(|line| format!("    {line}\n")).collect();
+    format!("{}{lines}{}", &config[..start], &config[end..])
+}
+
 const POLICY: &str = "roles:
   reader: [cases:read]
   editor: [cases:read, cases:write]
@@ -170,8 +178,8 @@ rules:
   deny: true
 ";
 
-/// Writes everything that the configuration names into `dir`.
-pub(crate) fn write_files(dir: &Path) {
+/// Writes everything that the configuration names into `dir`; `more` are further recorded tools, which readers may call.
+pub(crate) fn write_files(dir: &Path, more: &[Value]) {
     let records = dir.join("records");
     fs::create_dir_all(&records).expect("the records' directory");
     fs::write(dir.join("policy.yaml"), POLICY).expect("policy.yaml");
@@ -180,11 +188,20 @@ pub(crate) fn write_files(dir: &Path) {
         "recorded: {{from: \"https://vendor.example.com/mcp\", at: 2026-11-30T09:00:00Z, protocol: \"{VERSION}\"}}\ndefinitions: cases.json\ncapabilities:\n"
     );
     let mut recorded_definitions = Map::new();
-    for (label, permission, uri, definition) in recorded() {
+    let capabilities = recorded()
+        .into_iter()
+        .map(|(label, permission, uri, definition)| (label.to_owned(), permission, uri, definition));
+    let tool = |definition: &Value| {
+        let label = format!("tool:{}", definition["name"].as_str().expect("a tool has a name"));
+        (label, "cases:read", None, definition.clone())
+    };
+    for (label, permission, uri, definition) in capabilities.chain(more.iter().map(tool)) {
         let uri = uri.map(|uri| format!(", uri: \"{uri}\"")).unwrap_or_default();
-        prices
-            .push_str(&format!("  {label}: {{permission: {permission}, digest: \"{}\"{uri}}}\n", digest(&definition)));
-        recorded_definitions.insert(label.into(), definition);
+        prices.push_str(&format!(
+            "  {label:?}: {{permission: {permission}, digest: \"{}\"{uri}}}\n",
+            digest(&definition)
+        ));
+        recorded_definitions.insert(label, definition);
     }
     fs::write(records.join("cases.yaml"), prices).expect("cases.yaml");
     let file = json!({"instructions": INSTRUCTIONS, "definitions": recorded_definitions});

@@ -48,6 +48,7 @@ async fn send_body(upload: &mut h2::SendStream<Bytes>, body: &Body) -> Result<()
     match body {
         Body::None => Ok(()),
         Body::Whole(bytes) => send_piece(upload, bytes, true).await,
+        Body::Stalled(bytes) => send_piece(upload, bytes, false).await,
         Body::Pieces(pieces, trailers) => {
             for (at, piece) in pieces.iter().enumerate() {
                 let last = trailers.is_empty() && at + 1 == pieces.len();

@@ -1,5 +1,6 @@
 //! An identity provider in this process: ES256 keys made on the spot, a JWKS over loopback HTTP, tokens of any content.
 
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,12 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
 
 use super::fixture;
 use super::http1::read_request;
+use super::upstream::Seen;
 
 struct Key {
     kid: String,
@@ -28,13 +30,22 @@ impl Key {
         let public = json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": kid, "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)});
         Self { kid: kid.into(), signing: EncodingKey::from_ec_der(&pair.serialize_der()), public }
     }
+
+    fn set(&self) -> Value {
+        json!({"keys": [self.public]})
+    }
 }
+
+/// Id and secret of Portcullis at the introspection endpoint.
+pub(crate) const CLIENT: (&str, &str) = ("portcullis", "client-secret");
 
 struct Shared {
     key: Mutex<Key>,
     off: AtomicBool,
     stopped: AtomicBool,
     fetches: AtomicUsize,
+    /// Opaque tokens and what the introspection endpoint says about them.
+    opaque: Mutex<HashMap<String, Value>>,
 }
 
 /// A running identity provider; its listener ends when dropped.
@@ -52,6 +63,7 @@ impl Idp {
             off: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             fetches: AtomicUsize::new(0),
+            opaque: Mutex::default(),
         });
         let of_thread = shared.clone();
         std::thread::spawn(move || {
@@ -99,7 +111,22 @@ impl Idp {
         self.sign(&Key::new(&kid), claims)
     }
 
-    fn sign(&self, key: &Key, claims: &Value) -> String {
+    /// An opaque token; `/introspect` tells what [`Self::token`] would have in it, to the client [`CLIENT`].
+    pub(crate) fn opaque(&self, claims: &Value) -> String {
+        let mut opaque = self.shared.opaque.lock().expect("no reader panicked");
+        let token = format!("opaque-{}", opaque.len());
+        let mut told = self.claims(claims);
+        told["active"] = json!(true);
+        opaque.insert(token.clone(), told);
+        token
+    }
+
+    /// The key set as `/jwks.json` serves it.
+    pub(crate) fn jwks(&self) -> Value {
+        self.shared.key.lock().expect("no signer panicked").set()
+    }
+
+    fn claims(&self, claims: &Value) -> Value {
         let mut all = json!({
             "iss": self.issuer(), "aud": fixture::RESOURCE, "sub": "ana", "email": "ana@acme.com", "email_verified": true,
             "iat": now(), "exp": now() + 3600, "scope": "mcp", "client_id": "tests",
@@ -110,6 +137,11 @@ impl Idp {
                 (value, all) => all.insert(name.clone(), value.clone()),
             };
         }
+        all
+    }
+
+    fn sign(&self, key: &Key, claims: &Value) -> String {
+        let all = self.claims(claims);
         let header = Header { kid: Some(key.kid.clone()), typ: Some("at+jwt".into()), ..Header::new(Algorithm::ES256) };
         jsonwebtoken::encode(&header, &all, &key.signing).expect("the token is signed")
     }
@@ -135,8 +167,9 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         }
         let (status, body) = if request.path == "/jwks.json" {
             shared.fetches.fetch_add(1, Ordering::SeqCst);
-            let key = shared.key.lock().expect("no signer panicked");
-            ("200 OK", json!({"keys": [key.public]}).to_string())
+            ("200 OK", shared.key.lock().expect("no signer panicked").set().to_string())
+        } else if request.path == "/introspect" {
+            introspect(&request, shared)
         } else {
             ("404 Not Found", "{}".into())
         };
@@ -148,4 +181,16 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
             return;
         }
     }
+}
+
+/// RFC 7662, for the one client there is.
+fn introspect(request: &Seen, shared: &Shared) -> (&'static str, String) {
+    let basic = STANDARD.encode(format!("{}:{}", CLIENT.0, CLIENT.1));
+    if request.header("authorization") != [format!("Basic {basic}")] {
+        return ("401 Unauthorized", "{}".into());
+    }
+    let form = String::from_utf8_lossy(&request.body).into_owned();
+    let token = form.split('&').find_map(|pair| pair.strip_prefix("token=")).unwrap_or_default();
+    let opaque = shared.opaque.lock().expect("no reader panicked");
+    ("200 OK", opaque.get(token).cloned().unwrap_or(json!({"active": false})).to_string())
 }

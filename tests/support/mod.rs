@@ -14,6 +14,7 @@ pub(crate) mod http1;
 pub(crate) mod idp;
 pub(crate) mod mcp;
 pub(crate) mod portcullis;
+pub(crate) mod sdk_server;
 pub(crate) mod stack;
 pub(crate) mod tls;
 pub(crate) mod upstream;

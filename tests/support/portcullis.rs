@@ -1,6 +1,7 @@
 //! The built `portcullis serve`.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,11 +14,17 @@ use serde_json::Value;
 use super::child::Child;
 use super::wait_for;
 
+/// Where it listens.
+enum Dial {
+    Unix(PathBuf),
+    Tcp(u16),
+}
+
 /// A running Portcullis; ends when dropped.
 pub(crate) struct Portcullis {
     process: Child,
     config: PathBuf,
-    socket: PathBuf,
+    dial: Dial,
     /// Standard output, line by line; it holds the audit and nothing else.
     lines: Arc<Mutex<Vec<String>>>,
 }
@@ -25,24 +32,32 @@ pub(crate) struct Portcullis {
 impl Portcullis {
     /// Starts `serve` on a configuration file and waits until its Unix socket takes connections.
     pub(crate) fn start(config: &Path, socket: &Path) -> Self {
+        Self::launch(config, Dial::Unix(socket.into()))
+    }
+
+    /// As [`Self::start`], with a listener on this loopback port.
+    pub(crate) fn start_tcp(config: &Path, port: u16) -> Self {
+        Self::launch(config, Dial::Tcp(port))
+    }
+
+    fn launch(config: &Path, dial: Dial) -> Self {
         let lines = Arc::default();
         let process = launch(config, &lines);
-        let mut this = Self { process, config: config.into(), socket: socket.into(), lines };
-        this.await_socket();
+        let mut this = Self { process, config: config.into(), dial, lines };
+        this.await_listener();
         this
     }
 
-    fn await_socket(&mut self) {
+    fn await_listener(&mut self) {
         let up = wait_for(Duration::from_secs(10), || {
             assert!(self.process.ended().is_none(), "expected portcullis to serve, it ended:\n{}", self.process.tail());
-            UnixStream::connect(&self.socket).ok()
+            let taken = match &self.dial {
+                Dial::Unix(path) => UnixStream::connect(path).is_ok(),
+                Dial::Tcp(port) => TcpStream::connect(("127.0.0.1", *port)).is_ok(),
+            };
+            taken.then_some(())
         });
-        assert!(
-            up.is_some(),
-            "expected portcullis to listen on {} within 10 s:\n{}",
-            self.socket.display(),
-            self.process.tail()
-        );
+        assert!(up.is_some(), "expected portcullis to listen within 10 s:\n{}", self.process.tail());
     }
 
     /// Kills it, as a crash would.
@@ -54,7 +69,7 @@ impl Portcullis {
     pub(crate) fn restart(&mut self) {
         self.process.kill();
         self.process = launch(&self.config, &self.lines);
-        self.await_socket();
+        self.await_listener();
     }
 
     /// Freezes it.

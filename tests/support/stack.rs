@@ -19,6 +19,12 @@ pub(crate) struct Stack {
     pub(crate) dir: TempDir,
 }
 
+/// What stands before portcullis.yaml and edge.yaml are written.
+pub(crate) struct Parts<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) idp: &'a Idp,
+}
+
 impl Stack {
     /// The default configuration on the shipped edge configuration.
     pub(crate) fn start() -> Self {
@@ -27,19 +33,50 @@ impl Stack {
 
     /// As [`Self::start`], with substitutions in portcullis.yaml ([`fixture::configuration`]) and in edge.yaml.
     pub(crate) fn with(config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
+        Self::recording(&[], config_edits, envoy_edits)
+    }
+
+    /// As [`Self::with`], with further tools in the record.
+    pub(crate) fn recording(tools: &[Value], config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
+        Self::built(
+            None,
+            tools,
+            |config, _| substitute(&config, config_edits),
+            |edge, _| substitute(&edge, envoy_edits),
+        )
+    }
+
+    /// As [`Self::start`], but Envoy forwards to the server on this port; `upstream` stands idle.
+    pub(crate) fn before(port: u16) -> Self {
+        Self::made(Some(port), |config, _| config, |edge, _| edge)
+    }
+
+    /// Both files as the two functions make them of the default ones, for what depends on where the parts are.
+    pub(crate) fn made(
+        before: Option<u16>,
+        config: impl FnOnce(String, &Parts<'_>) -> String,
+        edge: impl FnOnce(String, &Parts<'_>) -> String,
+    ) -> Self {
+        Self::built(before, &[], config, edge)
+    }
+
+    fn built(
+        before: Option<u16>,
+        tools: &[Value],
+        config: impl FnOnce(String, &Parts<'_>) -> String,
+        edge: impl FnOnce(String, &Parts<'_>) -> String,
+    ) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
-        fixture::write_files(dir.path());
+        fixture::write_files(dir.path(), tools);
         let ports = Ports { idp: idp.port, upstream: upstream.port };
-        let config = dir.path().join("portcullis.yaml");
-        fs::write(&config, substitute(&fixture::configuration(dir.path(), &ports), config_edits))
-            .expect("portcullis.yaml");
+        let parts = Parts { dir: dir.path(), idp: &idp };
+        let file = dir.path().join("portcullis.yaml");
+        fs::write(&file, config(fixture::configuration(dir.path(), &ports), &parts)).expect("portcullis.yaml");
         let socket = dir.path().join("ext_proc.sock");
-        let portcullis = Portcullis::start(&config, &socket);
-        let envoy = Envoy::start(
-            &substitute(EDGE, envoy_edits),
-            &edge_edits(&socket, upstream.port).each_ref().map(|(from, to)| (*from, to.as_str())),
-        );
+        let portcullis = Portcullis::start(&file, &socket);
+        let places = edge_edits(&socket, before.unwrap_or(upstream.port));
+        let envoy = Envoy::start(&edge(EDGE.into(), &parts), &places.each_ref().map(|(from, to)| (*from, to.as_str())));
         Self { envoy, portcullis, upstream, idp, dir }
     }
 

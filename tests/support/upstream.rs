@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ enum Step {
     Wait(Duration),
     /// Stop here and close the connection.
     Close,
+    /// Say nothing until the peer has closed the connection.
+    AwaitEnd,
 }
 
 /// What the upstream sends, byte for byte.
@@ -123,8 +125,14 @@ impl Answer {
         self
     }
 
+    /// Owes the rest until the peer closes the connection, which [`Upstream::left`] counts.
+    pub(crate) fn until_gone(mut self) -> Self {
+        self.steps.push(Step::AwaitEnd);
+        self
+    }
+
     /// Plays the steps; whether the connection may be kept.
-    fn play(&self, stream: &mut impl Write) -> bool {
+    fn play(&self, stream: &mut (impl Read + Write), shared: &Shared) -> bool {
         for step in &self.steps {
             match step {
                 Step::Send(bytes) => {
@@ -134,6 +142,11 @@ impl Answer {
                 }
                 Step::Wait(pause) => std::thread::sleep(*pause),
                 Step::Close => return false,
+                Step::AwaitEnd => {
+                    while stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {}
+                    shared.left.fetch_add(1, Ordering::SeqCst);
+                    return false;
+                }
             }
         }
         true
@@ -153,6 +166,7 @@ struct Shared {
     seen: Mutex<Vec<Seen>>,
     script: Mutex<Script>,
     stopped: AtomicBool,
+    left: AtomicUsize,
 }
 
 /// A running upstream; its listener ends when dropped.
@@ -180,8 +194,12 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
         let port = listener.local_addr().expect("its address").port();
         let script: Script = Arc::new(mcp::answer);
-        let shared =
-            Arc::new(Shared { seen: Mutex::default(), script: Mutex::new(script), stopped: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            seen: Mutex::default(),
+            script: Mutex::new(script),
+            stopped: AtomicBool::new(false),
+            left: AtomicUsize::new(0),
+        });
         let of_thread = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -223,6 +241,11 @@ impl Upstream {
         self.seen().len()
     }
 
+    /// How many connections the peer closed while an answer was owed ([`Answer::until_gone`]).
+    pub(crate) fn left(&self) -> usize {
+        self.shared.left.load(Ordering::SeqCst)
+    }
+
     /// The last request of a caller.
     pub(crate) fn last(&self) -> Seen {
         self.seen().pop().expect("the upstream saw a request")
@@ -242,7 +265,7 @@ fn serve(mut stream: impl Read + Write, shared: &Shared) {
     while let Some(seen) = read_request(&mut stream, &mut rest) {
         shared.seen.lock().expect("no reader panicked").push(seen.clone());
         let script = shared.script.lock().expect("no script panicked").clone();
-        if !script(&seen).play(&mut stream) {
+        if !script(&seen).play(&mut stream, shared) {
             return;
         }
     }

@@ -2,6 +2,7 @@
 
 mod convert;
 mod identity;
+pub(super) mod listing;
 mod policy;
 mod record;
 
@@ -23,8 +24,11 @@ use crate::screen::Detectors;
 const MCP_ONLY: [&str; 9] =
     ["protocol", "mode", "policy", "record", "capability_scopes", "limits", "timeouts", "denials", "screen"];
 
+/// Keys of `upstream` that are for our own listings.
+const LISTING_ONLY: [&str; 5] = ["url", "listing_credential", "timeout", "concurrency", "ca"];
+
 /// Looks at one server of the configuration.
-struct Check<'a> {
+pub(super) struct Check<'a> {
     server: &'a Server,
     index: usize,
     context: &'a Context<'a>,
@@ -39,6 +43,10 @@ impl<'a> Check<'a> {
 
     fn fault(&self, path: &[Segment], message: &str, report: &mut Report) {
         report.fault(self.context.path, self.at(path), message);
+    }
+
+    fn warning(&self, path: &[Segment], message: &str, report: &mut Report) {
+        report.warning(self.context.path, self.at(path), message);
     }
 
     /// A required key that is not there.
@@ -76,7 +84,12 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
     let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
     let authenticator = identity::authenticator(&check, policy.as_ref(), scopes.as_ref(), report);
     let metadata = identity::metadata(&check, scopes.as_deref(), report);
+    let listing = listing::settings(&check, report);
     let judged = judged?;
+    let freshness = match server.kind {
+        Kind::Mcp => Some(listing::freshness(server, &judged.record, listing?)?),
+        Kind::Http => None,
+    };
     let server = ladder::Server {
         name: Arc::from(server.name.as_str()),
         index,
@@ -91,6 +104,7 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         policy: policy?,
         prices: judged.prices,
         record: judged.record,
+        freshness,
         credential: credential?,
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
@@ -146,9 +160,11 @@ impl Check<'_> {
         match (&self.server.upstream.url, self.server.kind) {
             (None, Kind::Mcp) if self.at(&[]).get("upstream").is_none() => self.missing(&[], "upstream", report),
             (None, Kind::Mcp) => self.missing(&["upstream".into()], "url", report),
-            (None, Kind::Http) => {}
-            (Some(_), Kind::Http) => {
-                self.fault(&path, "expected `upstream.url` on servers of `kind: mcp` only; remove it", report);
+            (_, Kind::Http) => {
+                for key in LISTING_ONLY.iter().filter(|key| self.at(&["upstream".into()]).get(key).is_some()) {
+                    let message = format!("expected `upstream.{key}` on servers of `kind: mcp` only; remove it");
+                    self.fault(&["upstream".into(), (*key).into()], &message, report);
+                }
             }
             (Some(text), Kind::Mcp) => {
                 let url =

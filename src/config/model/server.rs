@@ -148,25 +148,83 @@ impl JsonSchema for AuthorizationServer {
     }
 }
 
-/// The upstream server.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// The upstream server. Everything but `credential` is for our own listings of it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Upstream {
     /// Its URL, an absolute http or https URL. Required for `kind: mcp`; a record that was taken from another URL is a
     /// warning.
     pub url: Option<String>,
     /// What forwarded calls carry as `Authorization` in place of the caller's: `none` (default; the caller's is removed),
     /// `passthrough` (the caller's stays) or `{bearer: {file: …}}` or `{bearer: {env: …}}`.
-    #[serde(default)]
     pub credential: CredentialSource,
+    /// What our own listings carry: `none` or a bearer. Default the `credential`, when that is a bearer.
+    pub listing_credential: Option<CredentialSource>,
+    /// For one page of our own listings to be there. Default 5s.
+    pub timeout: Period,
+    /// Lists that are walked at the same time, 1 to 4. Default 4.
+    pub concurrency: Concurrency,
+    /// A PEM file with the authorities that may vouch for the server, in place of those of the web.
+    pub ca: Option<PathBuf>,
 }
 
-/// The record's file.
+impl Default for Upstream {
+    fn default() -> Self {
+        Self {
+            url: None,
+            credential: CredentialSource::None,
+            listing_credential: None,
+            timeout: Period::seconds(5),
+            concurrency: Concurrency::default(),
+            ca: None,
+        }
+    }
+}
+
+/// A number of lists that are walked at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "u8")]
+pub struct Concurrency(#[schemars(range(min = 1, max = 4))] u8);
+
+impl Concurrency {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self(4)
+    }
+}
+
+impl TryFrom<u8> for Concurrency {
+    type Error = String;
+
+    fn try_from(value: u8) -> Result<Self, String> {
+        match value {
+            1..=4 => Ok(Self(value)),
+            _ => Err(format!("expected a number of lists from 1 to 4, found {value}")),
+        }
+    }
+}
+
+/// The record's file, and how fresh what it says must be.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordFile {
     /// The path of the record's YAML file, relative to this file. The definitions lie beside it.
     pub file: PathBuf,
+    /// How long a capability that matched its record counts as unchanged; then the server is listed again before the next
+    /// call of it. At least 1s. Default 60s.
+    #[serde(default = "a_minute")]
+    pub refresh: Period,
+}
+
+fn a_minute() -> Period {
+    Period::seconds(60)
 }
 
 /// Bounds on what is read. Whatever is over its bound is refused, never cut.

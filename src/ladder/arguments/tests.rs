@@ -114,7 +114,7 @@ fn arguments_uncheckable_refuses_the_tool_and_no_other() {
 
 #[test]
 fn a_check_that_runs_out_is_uncheckable() {
-    let tool = r##""inputSchema": {"type": "object", "properties": {"n": {"maximum": 1}}}"##;
+    let tool = r#""inputSchema": {"type": "object", "properties": {"n": {"maximum": 1}}}"#;
     let (record, _) = record(&[("t", tool)]);
     let huge = format!(r#"{{"arguments": {{"n": 1e{}}}}}"#, "9".repeat(40));
     let frame = refused(called(&record, "t", &huge, &[]), Reason::ArgumentsUncheckable);

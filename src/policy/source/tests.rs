@@ -2,7 +2,7 @@ use super::{PolicySource, RuleSource, Scalar};
 use crate::policy::OneOrMany;
 
 fn rule(text: &str) -> Result<RuleSource, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+    serde_saphyr::from_str(text).map_err(|error| error.to_string())
 }
 
 fn claim(text: &str) -> Result<Vec<Scalar>, String> {

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::client::Connection;
 use crate::support::envoy::with_verdict;
-use crate::support::{Envoy, Stack, fixture, stack::edge_edits};
+use crate::support::{Envoy, Request, Stack, fixture, stack::edge_edits, wait_for};
 
 #[test]
 fn killed_and_restarted() {
@@ -33,38 +34,76 @@ fn frozen_it_refuses_within_the_keepalive_and_goes_on() {
     stack.allows(&stack.request(&fixture::search()));
 }
 
+/// What the callers of [`killed_under_load_no_undecided_call_passes`] share.
+#[derive(Default)]
+struct Load {
+    stop: AtomicBool,
+    /// Raised once Portcullis is dead, lowered before it is started again.
+    down: AtomicBool,
+    answered: AtomicUsize,
+    served: AtomicUsize,
+    /// Refusals of calls that were sent and answered while it was down.
+    refused_down: AtomicUsize,
+    /// Results that nobody may have got: of a refused call, or while it was down.
+    leaked: AtomicUsize,
+}
+
+impl Load {
+    /// One caller: the same request again and again, on one connection as long as that lasts.
+    fn call(&self, port: u16, request: &Request, allowed: bool) {
+        let mut connection = None;
+        while !self.stop.load(Ordering::SeqCst) {
+            let began_down = self.down.load(Ordering::SeqCst);
+            let reply = connection.get_or_insert_with(|| Connection::open(port).expect("Envoy stays")).send(request);
+            let was_down = began_down && self.down.load(Ordering::SeqCst);
+            let Some(reply) = reply.filter(|reply| !reply.cut) else {
+                connection = None;
+                continue;
+            };
+            let result = reply.status == 200 && reply.text().contains("\"result\"");
+            self.answered.fetch_add(1, Ordering::SeqCst);
+            self.served.fetch_add(usize::from(result && allowed), Ordering::SeqCst);
+            self.refused_down.fetch_add(usize::from(!result && was_down), Ordering::SeqCst);
+            self.leaked.fetch_add(usize::from(result && (was_down || !allowed)), Ordering::SeqCst);
+        }
+    }
+
+    /// Waits until `counter` has grown by `more`.
+    fn more(counter: &AtomicUsize, more: usize) {
+        let goal = counter.load(Ordering::SeqCst) + more;
+        let reached = wait_for(Duration::from_secs(60), || (counter.load(Ordering::SeqCst) >= goal).then_some(()));
+        assert!(reached.is_some(), "expected {goal} answers within a minute, got {counter:?}");
+    }
+}
+
 #[test]
 fn killed_under_load_no_undecided_call_passes() {
     let mut stack = Stack::start();
     let (port, allowed) = (stack.envoy.port, stack.request(&fixture::search()));
     let refused = stack.request(&fixture::call("export_cases", serde_json::json!({})));
-    let (stop, served, leaked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let load = Load::default();
     std::thread::scope(|scope| {
-        for at in 0..4 {
-            let request = if at % 2 == 0 { &allowed } else { &refused };
-            let (stop, served, leaked) = (&stop, &served, &leaked);
-            scope.spawn(move || {
-                while !stop.load(Ordering::SeqCst) {
-                    let Some(reply) = request.try_send(port) else {
-                        continue;
-                    };
-                    let result = reply.status == 200 && reply.text().contains("\"result\"");
-                    served.fetch_add(usize::from(result), Ordering::SeqCst);
-                    leaked.fetch_add(usize::from(result && at % 2 == 1), Ordering::SeqCst);
-                }
-            });
+        for at in 0..8 {
+            let (load, allowed, refused) = (&load, &allowed, &refused);
+            scope.spawn(move || load.call(port, if at % 2 == 0 { allowed } else { refused }, at % 2 == 0));
         }
-        for _ in 0..3 {
-            std::thread::sleep(Duration::from_millis(300));
-            stack.portcullis.kill();
-            std::thread::sleep(Duration::from_millis(200));
-            stack.portcullis.restart();
-        }
-        std::thread::sleep(Duration::from_millis(300));
-        stop.store(true, Ordering::SeqCst);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for _ in 0..3 {
+                Load::more(&load.answered, 500);
+                stack.portcullis.kill();
+                load.down.store(true, Ordering::SeqCst);
+                Load::more(&load.refused_down, 16);
+                load.down.store(false, Ordering::SeqCst);
+                stack.portcullis.restart();
+            }
+            Load::more(&load.answered, 500);
+            Load::more(&load.served, 1);
+        }));
+        load.stop.store(true, Ordering::SeqCst);
+        ended.expect("the load goes on");
     });
-    assert!(served.load(Ordering::SeqCst) > 0, "expected some allowed calls");
-    assert_eq!(leaked.load(Ordering::SeqCst), 0);
+    assert!(load.answered.load(Ordering::SeqCst) >= 2000);
+    assert_eq!(load.leaked.load(Ordering::SeqCst), 0);
     let undecided = stack.upstream.seen().into_iter().find(|seen| {
         seen.json()["params"]["name"] != "search_cases" || seen.header("authorization") != ["Bearer service-credential"]
     });

@@ -8,14 +8,13 @@ use super::{Failure, Violation, check, compiled, document, failures, uncompilabl
 
 #[test]
 fn references_that_double_run_out() {
-    let mut schema = String::from(r#"{"$defs": {"d0": {"type": "string"}"#);
-    for n in 1..60 {
+    let double = |n: u32| {
         let inner = n - 1;
-        schema.push_str(&format!(
-            r##", "d{n}": {{"allOf": [{{"$ref": "#/$defs/d{inner}"}}, {{"$ref": "#/$defs/d{inner}"}}]}}"##
-        ));
-    }
-    schema.push_str(r##"}, "$ref": "#/$defs/d59"}"##);
+        format!(r##""d{n}": {{"allOf": [{{"$ref": "#/$defs/d{inner}"}}, {{"$ref": "#/$defs/d{inner}"}}]}}"##)
+    };
+    let doubles: Vec<String> = (1..60).map(double).collect();
+    let schema =
+        format!(r##"{{"$defs": {{"d0": {{"type": "string"}}, {}}}, "$ref": "#/$defs/d59"}}"##, doubles.join(", "));
     assert_eq!(check(&schema, "\"x\""), Err(Violation::Uncheckable));
     // Not so many that deciding fails, but too many for words: the refusal stands, told in general.
     let schema = schema.replace("d59\"}", "d14\"}");
@@ -98,13 +97,12 @@ const REFERENCES: usize = 490;
 
 /// `count` definitions that each refer to the next one through `link`; `@` stands for the reference.
 fn chain(count: usize, link: &str) -> String {
-    let mut schema = format!(r##"{{"$ref": "#/$defs/d0", "$defs": {{"d{count}": {{"type": "string"}}"##);
-    for n in 0..count {
+    let definition = |n: usize| {
         let reference = format!(r##"{{"$ref": "#/$defs/d{}"}}"##, n + 1);
-        schema.push_str(&format!(r#", "d{n}": {}"#, link.replace('@', &reference)));
-    }
-    schema.push_str("}}");
-    schema
+        format!(r#""d{n}": {}"#, link.replace('@', &reference))
+    };
+    let definitions: Vec<String> = (0..count).map(definition).collect();
+    format!(r##"{{"$ref": "#/$defs/d0", "$defs": {{"d{count}": {{"type": "string"}}, {}}}}}"##, definitions.join(", "))
 }
 
 #[test]
@@ -167,8 +165,8 @@ fn nothing_is_fetched() {
 #[test]
 fn a_check_after_one_that_ran_out_is_right() {
     let schema = compiled(r##"{"type": ["array", "integer"], "items": {"$ref": "#"}, "uniqueItems": true}"##);
-    let bomb = document(&format!("{}1{}", "[".repeat(4_000), "]".repeat(4_000)));
-    for _ in 0..20 {
+    let bomb = document(&format!("{}1{}", "[".repeat(1_500), "]".repeat(1_500)));
+    for _ in 0..3 {
         assert_eq!(schema.check(bomb.root()), Err(Violation::Uncheckable));
         assert_eq!(schema.check(document("[1, [2]]").root()), Ok(()));
         assert!(matches!(schema.check(document("[1, 1]").root()), Err(Violation::Invalid(_))));

@@ -1,0 +1,234 @@
+//! What is compared: Envoy alone, with the no-op processor, with Portcullis, each behind a port of its own.
+
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::load::{Load, Slice};
+use crate::statistics::quantile;
+use crate::support::child::Child;
+use crate::support::envoy::{EDGE, Envoy, without_filter};
+use crate::support::stack::edge_edits;
+use crate::support::{Idp, Upstream, fixture, wait_for};
+use crate::wire::Wire;
+use crate::{callgrind, cpu, noop, setting, upstream};
+
+/// How long a processor may take to listen; under callgrind everything takes fifty times as long.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How many arms there are.
+pub(crate) const COUNT: usize = 5;
+
+/// What all arms share.
+pub(crate) struct Stage {
+    pub(crate) load: Load,
+    idp: Idp,
+    upstream: u16,
+    lister: Upstream,
+    /// The build of Portcullis that is measured.
+    portcullis: PathBuf,
+    /// Whether processors run under callgrind.
+    counted: bool,
+    dir: TempDir,
+}
+
+/// One slice's figures: calls per second, microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) rate: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    /// CPU of Envoy per call.
+    pub(crate) envoy: f64,
+    /// CPU of the processor per call; 0 where there is none.
+    pub(crate) processor: f64,
+}
+
+/// One of the compared.
+pub(crate) struct Arm {
+    pub(crate) name: &'static str,
+    envoy: Envoy,
+    processor: Option<Child>,
+    /// Audit lines that Portcullis wrote.
+    audited: Option<Arc<AtomicU64>>,
+    calls: u64,
+    token: String,
+    request: Arc<[u8]>,
+    wires: Vec<Wire>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl Stage {
+    pub(crate) fn start(portcullis: &Path, counted: bool) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let portcullis = portcullis.to_owned();
+        let lister = setting::lister(setting::USUAL.tools);
+        Self { load: Load::new(), idp: Idp::start(), upstream: upstream::start(), lister, portcullis, counted, dir }
+    }
+
+    /// All arms, started and checked with one call each.
+    pub(crate) fn arms(&self) -> Vec<Arm> {
+        let without_lock = without_filter(EDGE, "envoy.filters.http.rbac");
+        vec![
+            self.arm("envoy alone", &without_filter(&without_lock, "envoy.filters.http.ext_proc"), Processor::None),
+            self.arm("no-op, unscreened", &without_lock, Processor::Noop(noop::UNSCREENED)),
+            self.arm("no-op, screened", &without_lock, Processor::Noop(noop::SCREENED)),
+            self.arm("portcullis, unscreened", EDGE, Processor::Portcullis { screen: false }),
+            self.arm("portcullis, screened", EDGE, Processor::Portcullis { screen: true }),
+        ]
+    }
+
+    /// The shipped edge configuration, with or without filters, in front of one processor.
+    fn arm(&self, name: &'static str, config: &str, processor: Processor) -> Arm {
+        let dir = self.dir.path().join(name.replace([' ', ','], "-"));
+        std::fs::create_dir(&dir).expect("a directory for the arm");
+        let socket = dir.join("ext_proc.sock");
+        let audited = matches!(processor, Processor::Portcullis { .. }).then(Arc::default);
+        let processor = processor.start(self, name, &dir, &socket, audited.as_ref());
+        let edits = edge_edits(&socket, self.upstream);
+        // With the shipped limit Envoy would refuse nothing here; it is named so that a change of it is noticed.
+        assert!(config.contains("request_body_buffer_limit"), "expected the shipped configuration");
+        let envoy = Envoy::start(config, &edits.each_ref().map(|(from, to)| used(config, from, to)));
+        let token = self.idp.token(&json!({"groups": ["support", "emea"]}));
+        Arm {
+            name,
+            envoy,
+            processor,
+            audited,
+            calls: 0,
+            token,
+            request: Arc::new([]),
+            wires: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+}
+
+/// An edit, or none where the place went with its filter.
+fn used<'a>(config: &str, from: &'a str, to: &'a str) -> (&'a str, &'a str) {
+    if config.contains(from) { (from, to) } else { ("admin:", "admin:") }
+}
+
+/// What stands beside Envoy.
+enum Processor {
+    None,
+    Noop(&'static str),
+    Portcullis { screen: bool },
+}
+
+impl Processor {
+    fn start(
+        self,
+        stage: &Stage,
+        name: &str,
+        dir: &Path,
+        socket: &Path,
+        audited: Option<&Arc<AtomicU64>>,
+    ) -> Option<Child> {
+        let program = |path: &Path| if stage.counted { callgrind::command(name, path) } else { Command::new(path) };
+        let mut command = match self {
+            Self::None => return None,
+            Self::Noop(phases) => {
+                let mut command = program(&std::env::current_exe().expect("this program"));
+                command.args([noop::ROLE.as_ref(), socket.as_os_str(), phases.as_ref()]);
+                command
+            }
+            Self::Portcullis { screen } => {
+                let config = setting::write_files(dir, setting::USUAL, screen, &stage.idp, &stage.lister);
+                let mut command = program(&stage.portcullis);
+                command.arg("serve").arg("--config").arg(config);
+                command
+            }
+        };
+        let mut child =
+            Child::spawn("processor", command.stdout(Stdio::piped()), dir.join("processor.log"), Vec::new());
+        if let Some(audited) = audited {
+            count_lines(&mut child, Arc::clone(audited));
+        }
+        let up = wait_for(PATIENCE, || {
+            assert!(child.ended().is_none(), "expected the processor to serve, it ended:\n{}", child.tail());
+            UnixStream::connect(socket).ok()
+        });
+        assert!(up.is_some(), "expected a socket at {} within {PATIENCE:?}:\n{}", socket.display(), child.tail());
+        Some(child)
+    }
+}
+
+/// Reads the audit as a log collector would: a pipe that is emptied, and here also counted.
+fn count_lines(child: &mut Child, lines: Arc<AtomicU64>) {
+    let mut output = child.inner.stdout.take().expect("its output is piped");
+    std::thread::spawn(move || {
+        let mut piece = vec![0; 256 * 1024];
+        while let Ok(read @ 1..) = output.read(&mut piece) {
+            let ends = piece[..read].split(|byte| *byte == b'\n').count() - 1;
+            lines.fetch_add(ends as u64, Ordering::Relaxed);
+        }
+    });
+}
+
+impl Arm {
+    /// From now on sends calls of this size; one is sent and its answer looked at.
+    pub(crate) fn send(&mut self, bytes: usize) {
+        let request = fixture::post(&setting::call(0, bytes)).bearer(&self.token);
+        let reply = request.send(self.envoy.port);
+        assert_eq!(reply.status, 200, "{}: {reply}", self.name);
+        assert_eq!(reply.json()["result"]["isError"], json!(false), "{}: {reply}", self.name);
+        self.calls += 1;
+        self.request = request.bytes().into();
+    }
+
+    pub(crate) fn connect(&mut self, load: &Load, connections: usize) {
+        self.wires = load.connect(self.envoy.port, connections);
+    }
+
+    /// One slice under load.
+    pub(crate) fn slice(&mut self, load: &Load, length: Duration) {
+        let before = self.cpu();
+        let Slice { took, latencies } = load.run(&mut self.wires, &self.request, length);
+        let after = self.cpu();
+        let calls = latencies.len() as f64;
+        self.calls += latencies.len() as u64;
+        let mut sorted: Vec<f64> = latencies.into_iter().map(|ns| ns as f64 / 1000.0).collect();
+        sorted.sort_by(f64::total_cmp);
+        let per_call = |before: u64, after: u64| after.saturating_sub(before) as f64 / 1000.0 / calls;
+        self.samples.push(Sample {
+            rate: calls / took.as_secs_f64(),
+            p50: quantile(&sorted, 0.5),
+            p99: quantile(&sorted, 0.99),
+            envoy: per_call(before.0, after.0),
+            processor: per_call(before.1, after.1),
+        });
+    }
+
+    /// Instructions of the processor per call of a slice, counted by callgrind.
+    pub(crate) fn instructions(&mut self, load: &Load, length: Duration) -> Option<u64> {
+        let pid = self.processor.as_ref()?.inner.id();
+        self.connect(load, 4);
+        load.run(&mut self.wires, &self.request, length);
+        callgrind::zero(pid);
+        let calls = load.run(&mut self.wires, &self.request, length).latencies.len() as u64;
+        Some(callgrind::dump(self.name, pid) / calls)
+    }
+
+    fn cpu(&self) -> (u64, u64) {
+        let processor = self.processor.as_ref().map_or(0, |child| cpu::nanoseconds(child.inner.id()));
+        (cpu::nanoseconds(self.envoy.pid()), processor)
+    }
+
+    pub(crate) fn figures(&self, figure: fn(&Sample) -> f64) -> Vec<f64> {
+        self.samples.iter().map(figure).collect()
+    }
+
+    /// Says whether every call left its audit record.
+    pub(crate) fn account(&self) {
+        let Some(audited) = &self.audited else { return };
+        wait_for(Duration::from_secs(2), || (audited.load(Ordering::Relaxed) >= self.calls).then_some(()));
+        println!("{}: {} audit records for {} calls", self.name, audited.load(Ordering::Relaxed), self.calls);
+    }
+}

@@ -1,0 +1,67 @@
+//! One check of a call's arguments of about 1 KiB against a schema of the same size, and what it costs to compile that.
+
+use divan::{AllocProfiler, Bencher, black_box};
+use portcullis::message::json::{Document, Limits};
+use portcullis::record::Schema;
+
+#[global_allocator]
+static ALLOCATOR: AllocProfiler = AllocProfiler::system();
+
+const SCHEMA: &str = r#"{
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "minLength": 1, "maxLength": 200},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+        "cursor": {"type": ["string", "null"]},
+        "filters": {"type": "array", "maxItems": 50, "items": {
+            "type": "object",
+            "properties": {
+                "field": {"enum": ["status", "owner", "age"]},
+                "op": {"type": "string", "pattern": "^[a-z]{1,8}$"},
+                "values": {"type": "array", "items": {"type": "string"}},
+                "weight": {"type": "number", "minimum": 0, "multipleOf": 0.05},
+                "strict": {"type": "boolean"}
+            },
+            "required": ["field", "op"],
+            "additionalProperties": false
+        }}
+    },
+    "required": ["query"],
+    "additionalProperties": false
+}"#;
+
+fn main() {
+    divan::main();
+}
+
+fn document(text: &str) -> Document {
+    Document::read(text.as_bytes().to_vec(), Limits { depth: 64, nodes: 1_000_000 }).expect("a readable document")
+}
+
+fn arguments(last: &str) -> Document {
+    let filter = r#"{"field":"status","op":"in","values":["open","pending"],"weight":1.25,"strict":true}"#;
+    let filters = [filter; 10].join(",");
+    document(&format!(r#"{{"query":"open cases","limit":25,"cursor":null,"filters":[{filters},{last}]}}"#))
+}
+
+#[divan::bench]
+fn compile(bencher: Bencher<'_, '_>) {
+    let schema = document(SCHEMA);
+    bencher.bench_local(|| Schema::compile(black_box(schema.root())));
+}
+
+#[divan::bench]
+fn check_fits(bencher: Bencher<'_, '_>) {
+    let schema = Schema::compile(document(SCHEMA).root()).expect("compiles");
+    let arguments = arguments(r#"{"field":"owner","op":"is"}"#);
+    assert!(schema.check(arguments.root()).is_ok());
+    bencher.bench_local(|| schema.check(black_box(arguments.root())));
+}
+
+#[divan::bench]
+fn check_breaks(bencher: Bencher<'_, '_>) {
+    let schema = Schema::compile(document(SCHEMA).root()).expect("compiles");
+    let arguments = arguments(r#"{"field":"owner","op":"IS"}"#);
+    assert!(schema.check(arguments.root()).is_err());
+    bencher.bench_local(|| schema.check(black_box(arguments.root())));
+}

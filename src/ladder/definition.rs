@@ -1,0 +1,85 @@
+//! Rung 15: what the call reaches is still what was approved. Trust is bound to the definition, not to the name.
+
+use std::time::Instant;
+
+use crate::policy::{Capability, Kind};
+use crate::protocol::target::Target;
+use crate::refusal::{Detail, Hidden, Reason, Refusal, Rung};
+use crate::upstream::book::Verdict;
+
+use super::Server;
+
+/// How much is known of everything that a call reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// All of it matched lately.
+    Fresh,
+    /// Some of it has not been seen lately: the server must be listed before the call may go on.
+    Stale,
+}
+
+/// Judges every capability that a call reaches by what the server listed lately. Known faults come before unknowns.
+///
+/// # Errors
+/// `definition.changed`, `definition.gone`.
+pub fn check(server: &Server, target: &Target<'_>, reached: &[&Capability], now: Instant) -> Result<Standing, Refusal> {
+    let Some(freshness) = &server.freshness else { return Ok(Standing::Fresh) };
+    let mut standing = Standing::Fresh;
+    for capability in reached {
+        match freshness.verdict(&capability.label, now) {
+            Verdict::Fresh => {}
+            Verdict::Stale => standing = Standing::Stale,
+            Verdict::Changed(fields) => return Err(changed(capability, &fields)),
+            Verdict::Gone => return Err(gone(target, capability)),
+        }
+    }
+    Ok(standing)
+}
+
+/// Takes note of a notification that passes: after `list_changed` the next call of that kind lists the server first.
+pub fn mark_stale(server: &Server, notification: &str) {
+    let kind = match notification {
+        "notifications/tools/list_changed" => Kind::Tool,
+        "notifications/prompts/list_changed" => Kind::Prompt,
+        "notifications/resources/list_changed" => Kind::Resource,
+        _ => return,
+    };
+    if let Some(freshness) = &server.freshness {
+        freshness.mark_stale(kind);
+    }
+}
+
+/// The refusal of a call whose definitions could not be checked. `why` is for the log.
+#[must_use]
+pub fn unverified(why: String) -> Refusal {
+    let mut refusal = Refusal::new(Reason::DefinitionUnverified, Rung::Definition).log(why);
+    refusal.retry_after = Some(1);
+    refusal
+}
+
+fn changed(capability: &Capability, fields: &[String]) -> Refusal {
+    Refusal::new(Reason::DefinitionChanged, Rung::Definition)
+        .message(format!(
+            "The definition of '{}' changed since it was approved ({}), so it cannot be used until it is approved again. \
+             Trying again will not help.",
+            capability.text,
+            fields.join(", ")
+        ))
+        .detail("fields", Detail::Texts(fields.to_vec()))
+}
+
+fn gone(target: &Target<'_>, capability: &Capability) -> Refusal {
+    let mut refusal = Refusal::new(Reason::DefinitionGone, Rung::Definition)
+        .message(format!("The server no longer offers '{}'. Trying again will not help.", capability.text));
+    refusal.hidden = hidden(target);
+    refusal
+}
+
+fn hidden(target: &Target<'_>) -> Option<Hidden> {
+    match target {
+        Target::Tool(name) => Some(Hidden::Tool((*name).to_owned())),
+        Target::Prompt(name) => Some(Hidden::Prompt((*name).to_owned())),
+        Target::Resources(uris) => uris.first().map(|uri| Hidden::Resource((*uri).to_owned())),
+        Target::Baseline | Target::Priceless(_) | Target::Unnamed(_) => None,
+    }
+}

@@ -1,0 +1,267 @@
+//! The freshness book of one server: for each recorded capability, when it last matched its record, or that it does not.
+//!
+//! Pure: time comes in, log events go out. Three sources write into it, and they are not believed alike:
+//!
+//! - **Our own listing** is whole, so it decides everything: matched, changed, or no longer offered ([`Book::settle`]).
+//! - **A listing that passes** to a caller is one page of someone's view ([`Book::observe`]). It confirms what matched
+//!   before, and it condemns; it does not acquit. A server that lists a tool twice, honest on one page and not on the
+//!   other, would else be judged by the page that came last. An honest sighting of a condemned capability makes it
+//!   [`Verdict::Stale`], so that our own listing decides.
+//! - **`list_changed`** makes a kind stale ([`Book::mark_stale`]), also for a listing of ours that is still under way.
+
+#[cfg(test)]
+pub(in crate::upstream) mod tests;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::message::json::Value;
+use crate::policy::{Kind, Label};
+use crate::record::{Entry, Listing, Record, differences};
+
+/// How long "no longer offered" and "could not be listed" are remembered: so often at most can callers of something that
+/// is not there make us list the server.
+pub const NEGATIVE: Duration = Duration::from_secs(5);
+
+/// What is known about a capability (ladder.md, rung 15).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It matched its record within the interval.
+    Fresh,
+    /// It differs from its record in these top-level fields, sorted: `definition.changed`.
+    Changed(Arc<[String]>),
+    /// It is not offered any more: `definition.gone`.
+    Gone,
+    /// Nothing recent enough is known: the server has to be listed first. Still so after that: `definition.unverified`.
+    Stale,
+}
+
+/// What one entry of a listing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sighting {
+    /// As it was approved.
+    Matches,
+    /// Not as it was approved: not to be shown.
+    Changed,
+    /// Nothing was approved under this name: not to be shown.
+    Unrecorded,
+}
+
+/// Something to log: once per capability until it matches again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The capability.
+    pub label: Label,
+    /// What became of it.
+    pub what: What,
+}
+
+/// What became of a capability.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It differs in these fields.
+    Changed(Arc<[String]>),
+    /// It is not offered any more.
+    Gone,
+    /// It matches again.
+    Again,
+}
+
+/// How often each kind was marked stale; see [`Book::marks`].
+pub type Marks = [u64; 3];
+
+/// The freshness book of one server.
+#[derive(Debug)]
+pub struct Book {
+    interval: Duration,
+    slots: HashMap<Label, Slot>,
+    marks: [AtomicU64; 3],
+}
+
+#[derive(Debug)]
+struct Slot {
+    entry: Arc<Entry>,
+    state: Mutex<State>,
+}
+
+/// What is known of one capability and since when.
+#[derive(Debug)]
+struct State {
+    /// When the listing behind `standing` was read; `None` before the first.
+    at: Option<Instant>,
+    standing: Standing,
+    /// Whether it was logged that it does not match.
+    told: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Nothing, or nothing that still counts.
+    Unknown,
+    /// It was condemned and then seen honest in passing: only our own listing acquits.
+    Suspect,
+    Matched,
+    Changed(Arc<[String]>),
+    Gone,
+}
+
+impl Book {
+    /// The book of what was recorded; nothing in it has matched yet. A match is good for `interval`.
+    #[must_use]
+    pub fn new(record: &Record, interval: Duration) -> Self {
+        let slot = |entry: &Arc<Entry>| {
+            let state = State { at: None, standing: Standing::Unknown, told: false };
+            Slot { entry: Arc::clone(entry), state: Mutex::new(state) }
+        };
+        let slots = record.entries().map(|(label, entry)| (label.clone(), slot(entry))).collect();
+        Self { interval, slots, marks: Default::default() }
+    }
+
+    /// How long a match is good.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The kinds of which something was recorded: nothing else need be listed.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        Kind::ALL.into_iter().filter(|kind| self.slots.keys().any(|label| label.kind() == *kind)).collect()
+    }
+
+    /// What is known about a capability. One hash look-up and an uncontended lock; allocates nothing.
+    ///
+    /// What was never recorded is [`Verdict::Gone`]: nobody approved it, and no listing would change that.
+    #[must_use]
+    pub fn verdict(&self, label: &Label, now: Instant) -> Verdict {
+        let Some(slot) = self.slots.get(label) else { return Verdict::Gone };
+        let state = slot.lock();
+        let within = |bound: Duration| state.at.is_some_and(|at| now.saturating_duration_since(at) < bound);
+        match &state.standing {
+            Standing::Matched if within(self.interval) => Verdict::Fresh,
+            Standing::Changed(fields) if within(self.interval) => Verdict::Changed(Arc::clone(fields)),
+            Standing::Gone if within(NEGATIVE) => Verdict::Gone,
+            _ => Verdict::Stale,
+        }
+    }
+
+    /// Judges an entry of a listing that passes, whether or not the caller may see it, and takes note.
+    pub fn observe(&self, label: &Label, entry: Value<'_>, now: Instant) -> (Sighting, Option<Event>) {
+        let Some(slot) = self.slots.get(label) else { return (Sighting::Unrecorded, None) };
+        let fields = differences(slot.entry.document().root(), entry);
+        let mut state = slot.lock();
+        if !fields.is_empty() {
+            return (Sighting::Changed, state.condemn(Standing::Changed(fields.into()), now, label));
+        }
+        match state.standing {
+            Standing::Unknown | Standing::Matched => {
+                state.standing = Standing::Matched;
+                state.at = state.at.max(Some(now));
+            }
+            Standing::Changed(_) | Standing::Gone => state.standing = Standing::Suspect,
+            Standing::Suspect => {}
+        }
+        (Sighting::Matches, None)
+    }
+
+    /// Takes in our own whole listing of `listing.kinds`, which was read in the time `read`; the kinds had been marked stale
+    /// `before` times when that began. A name that is listed twice must match both times.
+    ///
+    /// A match counts from the beginning, a refusal from the end: each the careful way.
+    pub fn settle(&self, listing: &Listing, read: Range<Instant>, before: Marks) -> Vec<Event> {
+        let mut found: HashMap<&Label, Vec<String>> = HashMap::new();
+        for listed in &listing.entries {
+            let Some(slot) = self.slots.get(&listed.label) else { continue };
+            let fields = differences(slot.entry.document().root(), listed.document.root());
+            let all = found.entry(&listed.label).or_default();
+            all.extend(fields);
+            all.sort_unstable();
+            all.dedup();
+        }
+        let marks = self.marks();
+        let unmarked = |kind: Kind| marks.get(index(kind)) == before.get(index(kind));
+        let mut events = Vec::new();
+        for (label, slot) in self.slots.iter().filter(|(label, _)| listing.kinds.contains(&label.kind())) {
+            let mut state = slot.lock();
+            events.extend(match found.get(label) {
+                None => state.condemn(Standing::Gone, read.end, label),
+                Some(fields) if !fields.is_empty() => {
+                    state.condemn(Standing::Changed(fields.as_slice().into()), read.end, label)
+                }
+                // What was marked or seen changed since this listing began is not acquitted by it.
+                Some(_) if unmarked(label.kind()) => state.acquit(read.start, label),
+                Some(_) => None,
+            });
+        }
+        // In one order, so that two logs of the same drift read alike.
+        events.sort_by(|one, other| one.label.cmp(&other.label));
+        events
+    }
+
+    /// The server said that what it offers of this kind has changed: nothing known about the kind counts any more.
+    pub fn mark_stale(&self, kind: Kind) {
+        if let Some(mark) = self.marks.get(index(kind)) {
+            mark.fetch_add(1, Ordering::AcqRel);
+        }
+        for (_, slot) in self.slots.iter().filter(|(label, _)| label.kind() == kind) {
+            let mut state = slot.lock();
+            state.standing = match state.standing {
+                Standing::Unknown | Standing::Matched => Standing::Unknown,
+                Standing::Suspect | Standing::Changed(_) | Standing::Gone => Standing::Suspect,
+            };
+        }
+    }
+
+    /// How often each kind was marked stale so far.
+    #[must_use]
+    pub fn marks(&self) -> Marks {
+        self.marks.each_ref().map(|mark| mark.load(Ordering::Acquire))
+    }
+
+    /// How many capabilities do not match at the moment, as far as is known.
+    #[must_use]
+    pub fn drifted(&self) -> usize {
+        self.slots.values().filter(|slot| slot.lock().told).count()
+    }
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// It does not match. Believed whenever it comes, also late.
+    fn condemn(&mut self, standing: Standing, at: Instant, label: &Label) -> Option<Event> {
+        let what = match &standing {
+            Standing::Changed(fields) => What::Changed(Arc::clone(fields)),
+            _ => What::Gone,
+        };
+        self.standing = standing;
+        self.at = self.at.max(Some(at));
+        let first = !std::mem::replace(&mut self.told, true);
+        first.then(|| Event { label: label.clone(), what })
+    }
+
+    /// It matched in our own listing that began at `at`; nothing when something is known that is newer than that.
+    fn acquit(&mut self, at: Instant, label: &Label) -> Option<Event> {
+        if self.at.is_some_and(|seen| seen > at) {
+            return None;
+        }
+        self.standing = Standing::Matched;
+        self.at = Some(at);
+        std::mem::take(&mut self.told).then(|| Event { label: label.clone(), what: What::Again })
+    }
+}
+
+fn index(kind: Kind) -> usize {
+    match kind {
+        Kind::Tool => 0,
+        Kind::Prompt => 1,
+        Kind::Resource => 2,
+    }
+}

@@ -1,0 +1,35 @@
+//! The TypeScript SDK's client.
+
+use super::{Scene, Story, assert_readers_story, script};
+use crate::support::root;
+
+fn run(scene: &Scene, kind: &str) -> serde_json::Value {
+    let mut command = std::process::Command::new("node");
+    command.arg(root().join("tests/clients/ts/story.mjs")).env("SDK_DIR", root().join(".tools/ts"));
+    script("node", command, scene, kind)
+}
+
+fn reader(json: bool) {
+    let scene = Scene::start(json);
+    let story: Story = serde_json::from_value(run(&scene, "story")).expect("a story");
+    assert_readers_story(&scene, &story);
+}
+
+#[test]
+fn over_json() {
+    reader(true);
+}
+
+#[test]
+fn over_server_sent_events() {
+    reader(false);
+}
+
+#[test]
+fn an_older_client_learns_what_is_spoken_here() {
+    let scene = Scene::start(true);
+    let error = run(&scene, "older");
+    let text = error["text"].as_str().unwrap_or_default();
+    assert!(text.contains("2026-07-28"), "expected the refusal to name the revision that is spoken: {error}");
+    assert!(scene.server.reached().is_empty(), "{:?}", scene.server.reached());
+}
