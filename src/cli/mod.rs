@@ -38,7 +38,7 @@ pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(args),
-        Command::Record(args) => record::run(args),
+        Command::Record(args) => record::run(&args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };

@@ -77,10 +77,10 @@ impl fmt::Display for Failure {
 ///
 /// # Errors
 /// Standard output cannot be written, or there is no runtime.
-pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let mut out = Vec::new();
-    let code = match runtime.block_on(done(&args, &mut out)) {
+    let code = match runtime.block_on(done(args, &mut out)) {
         Ok(code) => code,
         Err(failure) => {
             eprint!("{failure}");

@@ -39,9 +39,9 @@ pub fn recording(path: &Path, server: Option<&str>) -> Result<Recording, Vec<Loc
         |index: &usize| configuration.servers.get(*index).is_some_and(|own| server.is_none_or(|name| own.name == name));
     let candidates: Vec<usize> = (0..configuration.servers.len()).filter(named).collect();
     let [index] = candidates[..] else {
-        let names: Vec<&str> = configuration.servers.iter().map(|server| server.name.as_str()).collect();
+        let all: Vec<&str> = configuration.servers.iter().map(|server| server.name.as_str()).collect();
         let wanted = server.map_or_else(|| "one server".to_owned(), |name| format!("a server `{name}`"));
-        let message = format!("expected {wanted}, found {}; name one with --server", list(&names));
+        let message = format!("expected {wanted}, found {}; name one with --server", list(&all));
         return Err(vec![at(path, root.locate(&["servers".into()]).place, "servers", &message)]);
     };
     let own = |fault: &super::tree::PlacedFault| {

@@ -73,7 +73,7 @@ pub(crate) fn world(edits: &[(&str, &str)]) -> World {
     let world = unseen(edits);
     let watched = if world.server().freshness.is_some() { &RECORDED[..] } else { &[] };
     for (label, .., definition) in watched {
-        world.sees(label, definition, Instant::now() + Duration::from_secs(24 * 3600));
+        world.sees(label, definition, Instant::now() + Duration::from_hours(24));
     }
     world
 }

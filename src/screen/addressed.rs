@@ -83,7 +83,7 @@ fn may_begin(a: u8, b: u8, c: u8, e: u8) -> bool {
     let opening = name(b) & ((e == b't') | (e == b'o'));
     let closing = (b == b'/') & name(c) & ((e == b's') | (e == b'p'));
     // White space of any kind is below the digits or beyond ASCII.
-    let keep = (a == b'd') & (b == b'o') & ((c == b'n') | (c < b'0') | (c >= 0x80));
+    let keep = (a == b'd') & (b == b'o') & ((c == b'n') | !(b'0'..0x80).contains(&c));
     let without = (a == b'w') & (b == b'i') & (e == b'o');
     let key = (a == b'i') & (b == b'd') & (c == UNDERSCORE);
     let keys = (a == b'~') & (b == b'/') | (a == b'.') & (b == b'a') & (e == b'/');

@@ -81,7 +81,7 @@ pub(super) fn json(changes: &Changes, listing: &Listing) -> String {
         let Found { invisible, addressed } = of_definition(label, listing);
         json!({"capability": label.to_string(), "invisible": invisible, "addressed_to_model": addressed})
     });
-    let changed = changes.changed.iter().map(|change| {
+    let altered = changes.changed.iter().map(|change| {
         let field = |Field { name, differences, more }: &Field| {
             let differences: Vec<Json> = differences.iter().map(as_json).collect();
             json!({"field": name, "differences": differences, "more": more})
@@ -95,7 +95,7 @@ pub(super) fn json(changes: &Changes, listing: &Listing) -> String {
         "never_priced": never_priced.collect::<Vec<_>>(),
         "no_longer_offered": names(&changes.no_longer_offered),
         "priced_without_record": names(&changes.without_record),
-        "changed": changed.collect::<Vec<_>>(),
+        "changed": altered.collect::<Vec<_>>(),
         "instructions": changes.instructions.as_ref().map(as_json),
     });
     format!("{report:#}\n")

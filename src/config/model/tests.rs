@@ -92,7 +92,7 @@ fn every_key_is_read() {
     assert_eq!((server.upstream.timeout.get(), server.upstream.concurrency.get()), (Duration::from_secs(9), 1));
     assert_eq!(server.upstream.ca.as_deref(), Some(Path::new("ca.pem")));
     let record = server.record.expect("there");
-    assert_eq!((record.file, record.refresh.get()), ("records/cases.yaml".into(), Duration::from_secs(300)));
+    assert_eq!((record.file, record.refresh.get()), ("records/cases.yaml".into(), Duration::from_mins(5)));
     assert_eq!(server.capability_scopes["tool:a"], OneOrMany(vec!["cases:write".into()]));
     assert_eq!(server.capability_scopes["b"], OneOrMany(vec!["x".into(), "y".into()]));
     assert_eq!((server.limits.request.bytes(), server.limits.depth.get()), (65_536, 8));

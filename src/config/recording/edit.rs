@@ -100,13 +100,16 @@ pub(super) fn edited(text: &str, root: &Node, plan: &Plan<'_>) -> Result<String,
     Ok(edited)
 }
 
+/// Permission, digest and URI of an entry, as far as it has them.
+type Decided = (Option<String>, Option<String>, Option<String>);
+
 /// Whether the edited text says what was meant.
 fn holds(edited: &str, before: &Node, plan: &Plan<'_>, new: &[&Offered]) -> Result<(), String> {
     let (Some(root), faults) = Node::parse(edited) else { return Err("it is no YAML any more".to_owned()) };
     if !faults.is_empty() {
         return Err("a key stands in it twice".to_owned());
     }
-    let entries = |root: &'_ Node| -> BTreeMap<Label, (Option<String>, Option<String>, Option<String>)> {
+    let entries = |root: &'_ Node| -> BTreeMap<Label, Decided> {
         let of = |entry: &Entry| {
             let member = |key: &str| entry.node.get(key).and_then(Node::text).map(str::to_owned);
             Some((entry.key.parse().ok()?, (member("permission"), member("digest"), member("uri"))))

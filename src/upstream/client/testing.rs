@@ -40,6 +40,7 @@ impl Raw {
     }
 
     /// The answer to `asked` with this result.
+    #[expect(clippy::needless_pass_by_value, reason = "tests write the value in place")]
     pub(crate) fn result(asked: &Asked, result: Value) -> Self {
         Self::json(&json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result}))
     }
