@@ -359,7 +359,7 @@ fn copy(from: &Path, to: &Path) {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &target)
+            copy(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), target).expect("a copy");
         }
