@@ -58,8 +58,11 @@ impl Desk {
         fixture::write_files(dir.path(), &[]);
         fs::remove_dir_all(dir.path().join("records")).expect("the fixture's record goes");
         let ports = Ports { idp: 9, upstream: upstream.port };
-        fs::write(dir.path().join("portcullis.yaml"), fixture::configuration(dir.path(), &ports))
-            .expect("portcullis.yaml");
+        fs::write(
+            dir.path().join("portcullis.yaml"),
+            fixture::configuration(dir.path(), &ports).replace("/own", "/mcp"),
+        )
+        .expect("portcullis.yaml");
         Self { dir, upstream }
     }
 
@@ -110,7 +113,7 @@ fn a_recording_is_priced_and_recorded_again_and_the_prices_stay() {
     desk.record(&[]).is(0).says("+ tool:search_cases  never priced").says("7 capabilities, 7 of them to be priced");
     let yaml = desk.read("records/cases.yaml");
     assert!(yaml.contains("  resource:case:\n    permission: TODO\n    uri: \"cases://case/{id}\"\n"), "{yaml}");
-    assert!(yaml.contains(&format!("from: \"http://127.0.0.1:{}/own\"", desk.upstream.port)), "{yaml}");
+    assert!(yaml.contains(&format!("from: \"http://127.0.0.1:{}/mcp\"", desk.upstream.port)), "{yaml}");
     let json: Value = serde_json::from_str(&desk.read("records/cases.json")).expect("JSON");
     assert_eq!(json["instructions"], fixture::INSTRUCTIONS);
     assert_eq!(json["definitions"]["tool:search_cases"], fixture::definitions("tool:")[0]);
@@ -288,7 +291,7 @@ fn a_first_recording_needs_no_configuration() {
         ["Bearer s3cret"] => mcp::answer(seen),
         _ => Answer::http(401, &[], ""),
     });
-    let url = format!("http://127.0.0.1:{}/own", desk.upstream.port);
+    let url = format!("http://127.0.0.1:{}/mcp", desk.upstream.port);
     let (out, token) = (desk.path("new/vendor"), desk.path("token"));
     fs::write(&token, "s3cret\n").expect("token");
     let to = ["record", "--url", &url, "--out", out.to_str().expect("a path")];
@@ -311,8 +314,8 @@ fn a_private_authority_is_named() {
     certificate.write_pem(&desk.path("ca.pem"));
     let server = Upstream::start_tls(&certificate);
     let config = desk.read("portcullis.yaml");
-    let plain = format!("http://127.0.0.1:{}/own", desk.upstream.port);
-    let secure = config.replace(&plain, &format!("https://localhost:{}/own", server.port));
+    let plain = format!("http://127.0.0.1:{}/mcp", desk.upstream.port);
+    let secure = config.replace(&plain, &format!("https://localhost:{}/mcp", server.port));
     assert_ne!(config, secure);
     fs::write(desk.path("portcullis.yaml"), &secure).expect("portcullis.yaml");
     desk.record(&[]).is(2).warns("UnknownIssuer");

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::envoy::EDGE;
 use super::fixture::{self, Ports};
-use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, substitute};
+use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, mcp, substitute};
 
 /// Envoy at the edge, Portcullis, an upstream and an identity provider. Dropped in this order.
 pub(crate) struct Stack {
@@ -69,6 +69,8 @@ impl Stack {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
         fixture::write_files(dir.path(), tools);
+        let offered = tools.to_vec();
+        upstream.script_own(move |seen| mcp::answer_offering(seen, &offered));
         let ports = Ports { idp: idp.port, upstream: upstream.port };
         let known = Parts { dir: dir.path(), idp: &idp };
         let file = dir.path().join("portcullis.yaml");

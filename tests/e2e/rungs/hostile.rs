@@ -183,7 +183,9 @@ fn an_answer_that_does_not_end_is_refused_in_time() {
     let reply = stack.refuses_answer(&stack.request(&list()), "answer.unreadable");
     assert_frame(&reply, 502, -32010, Some(&json!(1)));
     stack.upstream.answer(Answer::sse().piece(format!("data: {}", &whole[..20])).wait(slow));
+    let before = stack.portcullis.audited();
     assert_refused_inside(&stack.post(&list()));
+    stack.portcullis.audit_of("answer.unreadable", before);
     // One byte at a time, each in time, is no more in time.
     let dripping = whole.bytes().fold(Answer::chunked(200, &["content-type: application/json"]), |answer, byte| {
         answer.piece([byte]).wait(Duration::from_millis(100))
