@@ -1,7 +1,7 @@
 # demo   the story, with a real Envoy; ONCE=1 ends after it
 # test   everything: format, lints, cargo-deny, all tests, end to end with a real Envoy included
 # check  the quick part: format, lints, unit tests
-# bench  the core's benchmarks
+# bench  the core's benchmarks and the end-to-end ratios, five minutes (docs/performance.md)
 SHELL := /bin/bash
 CARGO := cargo
 # nextest gives each test its own process; without it cargo's own runner does.
@@ -29,8 +29,9 @@ lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
 
-bench:
-	$(CARGO) bench --locked
+bench: tools
+	$(CARGO) bench --locked --bench core
+	$(CARGO) bench --locked --bench end_to_end
 
 tools:
 	@scripts/tools.sh

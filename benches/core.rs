@@ -21,7 +21,7 @@ mod world {
     use portcullis::config;
     use portcullis::exchange::{Event, Exchange, Next, Now, Reply};
     use portcullis::identity::{Caller, KeyStores, Presented};
-    use portcullis::ladder::head::{Attributes, Head};
+    use portcullis::ladder::head::{Attributes, Head, Modes};
     use portcullis::ladder::{Server, Snapshot};
     use portcullis::message::headers::{Header, Headers};
     use serde_json::{Value, json};
@@ -181,7 +181,7 @@ mod world {
         ];
         let route = Some("cases".to_owned());
         let attributes = Attributes { route, cluster: Some("cases".to_owned()), ..Attributes::default() };
-        Head { headers: made(&headers), attributes, ends: false }
+        Head { headers: made(&headers), attributes, ends: false, modes: Modes::Whole }
     }
 
     fn answer_head(length: usize) -> Headers {

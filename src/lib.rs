@@ -14,9 +14,9 @@
 //! | [`ladder`] | the rungs, one file each, in order |
 //! | [`protocol`] | MCP: methods, routing headers, what a call reaches |
 //! | [`identity`] | tokens, key sets, challenges, protected-resource metadata |
-//! | [`upstream`] | what we present to a server: its credential |
+//! | [`upstream`] | our own calls to a server: its credential, listings of it, how fresh what it offers is |
 //! | [`screen`] | what comes back: detectors, schema of answers, notices |
-//! | [`record`] | definitions as approved: canonical form, digest, the record file |
+//! | [`record`] | definitions as approved: canonical form, digest, comparison, the record's files |
 //! | [`policy`] | rules, roles, principal, prices, scopes, URI templates; pure |
 //! | [`refusal`] | the closed enum of reasons; class, status, code, text; the frame |
 //! | [`message`] | bytes to meaning: strict JSON reader, SSE framing, splicing |

@@ -122,7 +122,7 @@ fn measure(options: &Options) {
 
 /// Instructions per call of each processor, which no other load on the machine changes.
 fn count(portcullis: &Path, length: Duration) {
-    bound(length * 16 + Duration::from_secs(240));
+    bound(length * 16 + Duration::from_mins(4));
     let stage = arms::Stage::start(portcullis, true);
     println!("1024 B calls, 4 connections; instructions of the processor per call");
     for mut arm in stage.arms() {

@@ -18,7 +18,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let half = sorted.len() / 2;
-    if sorted.len() % 2 == 0 && half > 0 {
+    if sorted.len().is_multiple_of(2) && half > 0 {
         f64::midpoint(sorted[half - 1], sorted[half])
     } else {
         quantile(&sorted, 0.5)

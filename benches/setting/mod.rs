@@ -49,7 +49,7 @@ pub(crate) fn definition(n: usize) -> Value {
 ///
 /// `lister` is where Portcullis lists the server itself; see [`lister`].
 pub(crate) fn write_files(dir: &Path, size: Size, screen: bool, idp: &Idp, lister: &Upstream) -> PathBuf {
-    fixture::write_files(dir);
+    fixture::write_files(dir, &[]);
     let ports = fixture::Ports { idp: idp.port, upstream: lister.port };
     let mut text = fixture::configuration(dir, &ports);
     text = text.replace("  capability_scopes: {\"tool:update_case\": [cases:write]}\n", "");

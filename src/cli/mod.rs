@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod record;
 mod report;
 mod schema;
 mod serve;
@@ -24,6 +25,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Load everything and print all faults, or a summary and who can do what.
     Check(check::CheckArgs),
+    /// Write down what a server offers, for a person to price; or check what changed since.
+    Record(record::RecordArgs),
     /// Read audit lines and print what shadow mode let pass that enforcing would have refused.
     Report(report::ReportArgs),
     /// Print the JSON Schema of the configuration.
@@ -38,6 +41,7 @@ pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(args),
+        Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),

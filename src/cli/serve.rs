@@ -72,6 +72,7 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
     let freshness: Vec<_> = servers.iter().filter_map(|server| server.freshness.clone()).collect();
     follow_secrets(servers);
     keep_fresh(&freshness);
+    tokio::spawn(hangups());
     let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
     let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
     tracing::info!(%address, "serving");
@@ -124,6 +125,14 @@ fn keep_fresh(all: &[Arc<Freshness>]) {
         if let Some(following) = freshness.watch() {
             tokio::spawn(following);
         }
+    }
+}
+
+/// The configuration is read once; without this a SIGHUP, which many tools send for a reload, would end the process.
+async fn hangups() {
+    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
+    while hangups.recv().await.is_some() {
+        tracing::warn!("SIGHUP: this version does not reload; restart it to take a changed configuration");
     }
 }
 

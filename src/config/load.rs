@@ -23,6 +23,7 @@ use super::tree::Node;
 use crate::identity::KeyStores;
 use crate::ladder::budget::HeldAnswers;
 use crate::ladder::{self, Snapshot};
+use crate::upstream::client::Settings;
 pub use compiled::Serving;
 use documents::Documents;
 use report::Report;
@@ -60,6 +61,35 @@ fn read(path: &Path, keys: &KeyStores, report: &mut Report) -> Option<Serving> {
     let configuration = configuration?;
     let context = Context { path, base: &base, root: &root, documents: &documents, keys };
     compile(&configuration, &context, report)
+}
+
+/// What to list, and where its record lies.
+pub struct Recording {
+    /// The server's name.
+    pub name: String,
+    /// How it is listed.
+    pub settings: Settings,
+    /// The record's YAML file, there or not.
+    pub file: PathBuf,
+}
+
+/// The part of the entry at `index` that a recording needs. `root` is the tree of the file at `path`.
+pub(super) fn recording(
+    path: &Path,
+    root: &Node,
+    configuration: &Configuration,
+    index: usize,
+) -> Result<Recording, Vec<Located>> {
+    let mut report = Report::default();
+    let base = path.parent().unwrap_or_else(|| Path::new(""));
+    let (documents, keys) = (Documents::default(), KeyStores::new());
+    let context = Context { path, base, root, documents: &documents, keys: &keys };
+    let recording = configuration.servers.get(index).and_then(|server| {
+        let (settings, file) = server::recording(server, index, &context, &mut report)?;
+        Some(Recording { name: server.name.clone(), settings, file })
+    });
+    let (faults, ..) = report.finish();
+    recording.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
 /// What every check needs: the file, its tree, and the files it names.

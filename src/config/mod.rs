@@ -11,10 +11,11 @@ mod deserialize;
 mod load;
 mod located;
 mod model;
+pub mod recording;
 mod schema;
 mod tree;
 
-pub use load::{Loaded, Serving, load};
+pub use load::{Loaded, Recording, Serving, load};
 pub use located::Located;
 pub use model::*;
 pub use schema::{Schema, schema};

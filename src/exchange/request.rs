@@ -130,7 +130,7 @@ impl Exchange {
             }
             return self.allow_plain(&server, &head, now);
         }
-        if let Err(refusal) = body::check(&server, &head) {
+        if let Err(refusal) = body::check(&server, &head).and_then(|()| body::modes(&head)) {
             return self.refuse(&refusal, Some(&server), None, "", now);
         }
         self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.body_time));

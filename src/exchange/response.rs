@@ -43,14 +43,14 @@ pub(super) struct Held {
 /// A body in the pieces in which it came. They become one in one go, so that no byte is copied twice and, when there is
 /// but one piece, none at all.
 struct Pieces {
-    pieces: SmallVec<[Vec<u8>; 1]>,
+    parts: SmallVec<[Vec<u8>; 1]>,
     length: usize,
     share: Share,
 }
 
 impl Pieces {
     fn new(bound: &Arc<HeldAnswers>) -> Self {
-        Self { pieces: SmallVec::new(), length: 0, share: Share::new(bound) }
+        Self { parts: SmallVec::new(), length: 0, share: Share::new(bound) }
     }
 
     fn push(&mut self, bytes: Vec<u8>, cap: usize) -> Result<(), Refusal> {
@@ -60,17 +60,17 @@ impl Pieces {
         }
         self.share.set(self.length).map_err(answer::overloaded)?;
         if !bytes.is_empty() {
-            self.pieces.push(bytes);
+            self.parts.push(bytes);
         }
         Ok(())
     }
 
     fn join(&mut self) -> Vec<u8> {
-        if self.pieces.len() <= 1 {
-            return self.pieces.pop().unwrap_or_default();
+        if self.parts.len() <= 1 {
+            return self.parts.pop().unwrap_or_default();
         }
         let mut whole = Vec::with_capacity(self.length);
-        self.pieces.drain(..).for_each(|piece| whole.extend_from_slice(&piece));
+        self.parts.drain(..).for_each(|piece| whole.extend_from_slice(&piece));
         whole
     }
 }

@@ -1,5 +1,8 @@
 //! From an exchange's replies to Envoy's protobuf.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use envoy_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
@@ -39,9 +42,7 @@ pub(super) fn message(reply: Reply) -> ProcessingResponse {
     };
     ProcessingResponse {
         response: Some(response),
-        // While nothing is decided nothing is said: the second lock and the access log wait for the verdict, and Envoy would
-        // merge the same words twice.
-        dynamic_metadata: verdict.filter(|verdict| verdict.decided).map(|verdict| metadata(&verdict)),
+        dynamic_metadata: verdict.map(|verdict| metadata(&verdict)),
         ..ProcessingResponse::default()
     }
 }
@@ -82,14 +83,16 @@ fn immediate_response(immediate: Immediate) -> (ImmediateResponse, Verdict) {
     (response, verdict)
 }
 
+/// What the second lock and the access log read. Both keys of the lock are always said: an earlier filter may have planted
+/// them, and Envoy merges, so a key that is left out would keep what was planted. While nothing is decided the rest is
+/// left out, for it is said again with the verdict.
 fn metadata(verdict: &Verdict) -> Struct {
     let mut fields = HashMap::with_capacity(8);
-    fields.insert("decided".to_owned(), Value { kind: Some(Kind::BoolValue(true)) });
-    let server = verdict.server.as_deref().unwrap_or_default();
+    fields.insert("decided".to_owned(), Value { kind: Some(Kind::BoolValue(verdict.decided)) });
+    fields.insert("server".to_owned(), text_value(verdict.server.as_deref().unwrap_or_default()));
     let texts = [
         ("decision", verdict.decision),
         ("reason", verdict.reason_text()),
-        ("server", server),
         ("method", &verdict.method),
         ("capability", &verdict.capability),
         ("principal", &verdict.principal),

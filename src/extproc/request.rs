@@ -1,14 +1,15 @@
 //! From Envoy's protobuf to events. Bytes are moved, not copied.
 
 use envoy_types::pb::envoy::config::core::v3::HeaderMap;
+use envoy_types::pb::envoy::extensions::filters::http::ext_proc::v3::processing_mode::BodySendMode;
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_request::Request;
-use envoy_types::pb::envoy::service::ext_proc::v3::{HttpHeaders, ProcessingRequest};
+use envoy_types::pb::envoy::service::ext_proc::v3::{HttpHeaders, ProcessingRequest, ProtocolConfiguration};
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{Struct, Value};
 
 use crate::exchange::Event;
 use crate::ladder::Head;
-use crate::ladder::head::Attributes;
+use crate::ladder::head::{Attributes, Modes};
 use crate::message::headers::{Header, Headers};
 use crate::message::write;
 
@@ -19,7 +20,7 @@ const JWT_AUTHN: &str = "envoy.filters.http.jwt_authn";
 
 /// The event that a message of Envoy's is.
 pub(super) fn event(message: ProcessingRequest) -> Event {
-    let ProcessingRequest { request, mut attributes, metadata_context, .. } = message;
+    let ProcessingRequest { request, mut attributes, metadata_context, protocol_config, .. } = message;
     match request {
         Some(Request::RequestHeaders(headers)) => {
             let mut known = attributes.remove(FILTER).map(read_attributes).unwrap_or_default();
@@ -28,7 +29,8 @@ pub(super) fn event(message: ProcessingRequest) -> Event {
                 known.jwt_payloads = payloads.fields.iter().map(|(key, claims)| (key.clone(), json(claims))).collect();
             }
             let ends = headers.end_of_stream;
-            Event::RequestHeaders(Head { headers: read_headers(headers), attributes: known, ends })
+            let modes = protocol_config.map_or(Modes::Unknown, read_modes);
+            Event::RequestHeaders(Head { headers: read_headers(headers), attributes: known, ends, modes })
         }
         Some(Request::RequestBody(body)) => Event::RequestBody(body.body),
         Some(Request::ResponseHeaders(headers)) => {
@@ -42,6 +44,12 @@ pub(super) fn event(message: ProcessingRequest) -> Event {
         }
         _ => Event::Fault("Envoy sent a message of a kind that is not known here"),
     }
+}
+
+fn read_modes(config: ProtocolConfiguration) -> Modes {
+    let whole = config.request_body_mode == BodySendMode::Buffered as i32
+        && config.response_body_mode == BodySendMode::FullDuplexStreamed as i32;
+    if whole { Modes::Whole } else { Modes::Other }
 }
 
 fn read_headers(headers: HttpHeaders) -> Headers {

@@ -75,6 +75,7 @@ pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Re
         Some(value) if essence_is(value, "text/event-stream") && (200..300).contains(&status) => Ok(Form::Stream),
         // A server that only takes note need not say so in JSON; whatever comes all the same is read as such.
         None if asked.id.is_none() && (200..300).contains(&status) => Ok(Form::Json),
+        _ if status >= 500 => Err(unreadable("the server could not be reached, or failed")),
         _ => Err(unreadable("the server's answer is neither application/json nor text/event-stream")),
     }
 }

@@ -3,6 +3,7 @@
 use crate::message::headers::essence_is;
 use crate::refusal::{Reason, Refusal, Rung};
 
+use super::head::Modes;
 use super::{Head, Server};
 
 /// Judges the body by the headers that announce it.
@@ -27,6 +28,22 @@ pub fn check(server: &Server, head: &Head) -> Result<(), Refusal> {
         return refuse(Reason::BodyMissing);
     }
     Ok(())
+}
+
+/// Refuses where Envoy shows less than all of the body before it forwards it, or less than all of the answer: what was
+/// judged would not be what passes. `BUFFERED_PARTIAL`, say, hands over the first bytes and forwards the rest unseen.
+///
+/// # Errors
+/// `internal`; the log says what to configure.
+pub fn modes(head: &Head) -> Result<(), Refusal> {
+    let found = match head.modes {
+        Modes::Whole => return Ok(()),
+        Modes::Unknown => "Envoy did not say its processing mode (protocol_config)",
+        Modes::Other => "Envoy's processing mode shows only a part",
+    };
+    Err(Refusal::new(Reason::Internal, Rung::Service).log(format!(
+        "{found}: this route needs request_body_mode: BUFFERED and response_body_mode: FULL_DUPLEX_STREAMED"
+    )))
 }
 
 /// The refusal of a body over the cap, declared or found.

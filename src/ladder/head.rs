@@ -23,6 +23,19 @@ impl Attributes {
     }
 }
 
+/// How much of an exchange Envoy shows, as it says itself with the first message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Modes {
+    /// Envoy did not say (before 1.34, or another proxy).
+    #[default]
+    Unknown,
+    /// The request's body in one message before anything of it is forwarded, the answer's in pieces that are held: what
+    /// judging an MCP call takes.
+    Whole,
+    /// Anything else.
+    Other,
+}
+
 /// Headers and attributes of one request.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
@@ -32,6 +45,8 @@ pub struct Head {
     pub attributes: Attributes,
     /// Whether the message ends here: there is no body.
     pub ends: bool,
+    /// How much Envoy shows.
+    pub modes: Modes,
 }
 
 impl Head {

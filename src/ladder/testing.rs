@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::head::Attributes;
+use super::head::{Attributes, Modes};
 use super::{Head, Server, Snapshot};
 use crate::config;
 use crate::identity::{Caller, KeyStores};
@@ -73,7 +73,7 @@ pub(crate) fn world(edits: &[(&str, &str)]) -> World {
     let world = unseen(edits);
     let watched = if world.server().freshness.is_some() { &RECORDED[..] } else { &[] };
     for (label, .., definition) in watched {
-        world.sees(label, definition, Instant::now() + Duration::from_secs(24 * 3600));
+        world.sees(label, definition, Instant::now() + Duration::from_hours(24));
     }
     world
 }
@@ -163,7 +163,12 @@ pub(crate) fn head(method: &str, path: &str, more: &[(&str, &str)]) -> Head {
     let mut pairs = vec![(":method", method), (":path", path), (":authority", "mcp.acme.com"), (":scheme", "https")];
     pairs.extend_from_slice(more);
     let attributes = Attributes { route: Some("cases".into()), ..Attributes::default() };
-    Head { headers: headers(&pairs), attributes, ends: matches!(method, "GET" | "HEAD" | "OPTIONS") }
+    Head {
+        headers: headers(&pairs),
+        attributes,
+        ends: matches!(method, "GET" | "HEAD" | "OPTIONS"),
+        modes: Modes::Whole,
+    }
 }
 
 /// A message with its `_meta`; `members` stand in front in `params`, each with a comma behind it.

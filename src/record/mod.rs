@@ -11,14 +11,19 @@
 //! cases.json ──Definitions───┘
 //! ```
 //!
+//! Whether a server still offers that is [`differences`]; what `portcullis record` shows and writes is [`Changes`] and
+//! [`definitions_file`].
+//!
 //! Pure: whoever read the files turns the paths and offsets of faults into lines.
 
 mod build;
+mod changes;
 mod compare;
 mod definitions;
 mod digest;
 mod listing;
 pub mod mirrored;
+mod render;
 pub mod schema;
 mod source;
 
@@ -32,11 +37,13 @@ use crate::message::json::Document;
 use crate::policy::Label;
 
 pub use build::RecordFault;
+pub use changes::{Approved, Change, Changes, Difference, Field, Side};
 pub use compare::{differences, same};
 pub use definitions::{Definitions, DefinitionsFault};
 pub use digest::{Digest, DigestError, MalformedDigest};
 pub use listing::{Listed, Listing};
 pub use mirrored::Mirrored;
+pub use render::definitions_file;
 pub use schema::{Schema, Uncompilable};
 pub use source::{CapabilitySource, Permission, RecordSource, Recorded};
 

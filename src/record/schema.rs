@@ -4,14 +4,15 @@
 //! fetched. Numbers are the decimals that were written (`9007199254740993` is above `9007199254740992`, `1e3` is an integer,
 //! `1.0000000000000001` is not 1). Work is bounded: patterns run in linear time and a check has a budget.
 //!
-//! Known attacks, each defended where it is named: a schema that points elsewhere, is nested too deep, or lets a reader of
-//! another kind see something else ([`compile`]); work that explodes ([`fuel`]); numbers that round ([`exact`]); a caller's
+//! Known attacks, each defended where it is named: a schema that points elsewhere ([`compile`]), that is nested too
+//! deep, branches without end or lets another reader see something else ([`read`]); work that explodes ([`fuel`]); numbers that round ([`exact`]); a caller's
 //! data in an error text ([`tape`], [`explain`]).
 
 mod compile;
 mod exact;
 mod explain;
 mod fuel;
+mod read;
 mod tape;
 
 #[cfg(test)]

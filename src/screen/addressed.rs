@@ -2,19 +2,18 @@
 //!
 //! The list is authz-semantics §6 and deliberately short: a long one flags honest tools until nobody reads the flag.
 //!
-//! Every phrase has two adjacent bytes that ordinary text seldom has (`gn` of "ignore", `_r` of `id_rsa`). Blocks of the
-//! text are asked for such a pair without an early exit, which the compiler turns into vector code; only where one
-//! stands is the phrase spelled out. Each white space is looked at by at most one phrase before it, so hostile text
-//! costs a small multiple of plain text. Letters compare without case, as a reader that folds Unicode would: `ſ` is an
-//! `s`, the Kelvin sign a `k`.
+//! Blocks of the text are asked whether a phrase may begin in them, by four of each phrase's first five bytes and without
+//! an early exit, which the compiler turns into vector code; only where one may is it spelled out. White space and what
+//! is inside a tag are looked at by few of the phrases before them, so hostile text costs a small multiple of plain text.
+//! Letters of ASCII compare without case.
 
 #[cfg(test)]
 mod tests;
 
 /// Bytes that are asked together.
 const BLOCK: usize = 32;
-/// The case bit of an ASCII letter. Set on every byte that is compared: `_` becomes [`UNDERSCORE`], the others of
-/// [`suspicious`] stay themselves. What else becomes equal is told apart when the phrase is spelled out.
+/// The case bit of an ASCII letter. Set on every byte that is compared: `_` becomes [`UNDERSCORE`], the other characters
+/// of [`may_begin`] stay themselves. What else becomes equal is told apart when the phrase is spelled out.
 const CASE: u8 = 0x20;
 const UNDERSCORE: u8 = b'_' | CASE;
 
@@ -34,53 +33,75 @@ pub fn may_contain(text: &str) -> bool {
 
 /// `whole`: the text is one string and not many one after the other, so that what stands in front of a phrase counts.
 fn find(text: &str, whole: bool) -> bool {
-    let bytes = text.as_bytes();
     let mut at = 0;
-    while let (Some(block), Some(next)) = (block(bytes, at), block(bytes, at.saturating_add(1))) {
-        let end = at.saturating_add(BLOCK);
-        if any_suspicious(block, next) && (at..end).any(|at| phrase_at(text, at, whole)) {
+    while let Some(block) = Block::at(text.as_bytes(), at) {
+        if block.places().any(|place| phrase_at(text, at.saturating_add(place), whole)) {
             return true;
         }
-        at = end;
+        at = at.saturating_add(BLOCK);
     }
-    (at..bytes.len()).any(|at| phrase_at(text, at, whole))
+    (at..text.len()).any(|at| phrase_at(text, at, whole))
 }
 
-fn block(bytes: &[u8], at: usize) -> Option<&[u8; BLOCK]> {
-    bytes.get(at..)?.first_chunk()
+/// What stands at each place of a block, and one, two and four bytes further on.
+struct Block<'t>([&'t [u8; BLOCK]; 4]);
+
+impl<'t> Block<'t> {
+    fn at(bytes: &'t [u8], at: usize) -> Option<Self> {
+        let block = |offset: usize| bytes.get(at.saturating_add(offset)..)?.first_chunk();
+        Some(Self([block(0)?, block(1)?, block(2)?, block(4)?]))
+    }
+
+    /// For each place 1 where a phrase may begin, else 0. Without an early exit, for the compiler's sake.
+    fn flags(&self) -> [u8; BLOCK] {
+        let [first, second, third, fifth] = self.0;
+        let mut flags = [0; BLOCK];
+        let places = first.iter().zip(second).zip(third.iter().zip(fifth));
+        for (flag, ((a, b), (c, e))) in flags.iter_mut().zip(places) {
+            *flag = u8::from(may_begin(*a | CASE, *b | CASE, *c | CASE, *e | CASE));
+        }
+        flags
+    }
+
+    /// The places where a phrase may begin, in order.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let flags = self.flags();
+        let any = flags != [0; BLOCK];
+        any.then_some(flags)
+            .into_iter()
+            .flat_map(|flags| flags.into_iter().enumerate().filter_map(|(place, flag)| (flag != 0).then_some(place)))
+    }
 }
 
-/// Whether a pair begins anywhere in `block`; `next` is the block one byte further on.
-fn any_suspicious(block: &[u8; BLOCK], next: &[u8; BLOCK]) -> bool {
-    block.iter().zip(next).fold(false, |any, (one, two)| any | suspicious(*one | CASE, *two | CASE))
-}
-
-/// The pairs: one of each phrase.
+/// Whether a phrase may begin with these bytes, all of them with the [`CASE`] bit: its first, second, third and fifth. No
+/// phrase has fewer than six.
+#[allow(clippy::needless_bitwise_bool, reason = "a branch would keep the compiler from comparing whole blocks")]
 #[inline]
-fn suspicious(one: u8, two: u8) -> bool {
-    let pair = |first: u8, second: u8| (one == first) & (two == second);
-    // Not `||`: a branch would keep the compiler from comparing whole blocks.
-    pair(b'g', b'n')
-        | (one == b'<')
-        | pair(b'd', b'o')
-        | pair(b'w', b'i')
-        | pair(UNDERSCORE, b'r')
-        | pair(b'~', b'/')
-        | pair(b'.', b'a')
+fn may_begin(a: u8, b: u8, c: u8, e: u8) -> bool {
+    let name = |letter: u8| (letter == b's') | (letter == b'i');
+    let ignore = (a == b'i') & (b == b'g') & (e == b'r');
+    let opening = name(b) & ((e == b't') | (e == b'o'));
+    let closing = (b == b'/') & name(c) & ((e == b's') | (e == b'p'));
+    // White space of any kind is below the digits or beyond ASCII.
+    let keep = (a == b'd') & (b == b'o') & ((c == b'n') | !(b'0'..0x80).contains(&c));
+    let without = (a == b'w') & (b == b'i') & (e == b'o');
+    let key = (a == b'i') & (b == b'd') & (c == UNDERSCORE);
+    let keys = (a == b'~') & (b == b'/') | (a == b'.') & (b == b'a') & (e == b'/');
+    ignore | (a == b'<') & (opening | closing) | keep | without | key | keys
 }
 
-/// Whether a phrase has its pair at byte `at`.
+/// Whether a phrase stands at byte `at`.
 fn phrase_at(text: &str, at: usize, whole: bool) -> bool {
-    let byte = |at: usize| text.as_bytes().get(at).map_or(0, |byte| byte | CASE);
-    let from = |back: usize| at.checked_sub(back).and_then(|start| text.get(start..));
-    let found = match (byte(at), byte(at.saturating_add(1))) {
-        (b'g', b'n') => from(1).and_then(ignore_instructions),
-        (b'<', _) => from(0).and_then(tag),
-        (b'd', b'o') => from(0).and_then(keep_from_user),
-        (b'w', b'i') => from(0).and_then(without_user),
-        (UNDERSCORE, b'r') => from(2).filter(|_| !whole || begins_name(text, at)).and_then(|rest| word(rest, "id_rsa")),
-        (b'~', b'/') => from(0).and_then(|rest| word(rest, "~/.ssh")),
-        (b'.', b'a') => from(0).and_then(|rest| word(rest, ".aws/credentials")),
+    let Some(rest) = text.get(at..) else { return false };
+    let Some([first, second]) = rest.as_bytes().first_chunk() else { return false };
+    let found = match (first | CASE, second | CASE) {
+        (b'i', b'g') => ignore_instructions(rest),
+        (b'i', b'd') => word(rest, "id_rsa").filter(|_| !whole || begins_name(text, at)),
+        (b'<', _) => tag(rest),
+        (b'd', b'o') => keep_from_user(rest),
+        (b'w', b'i') => without_user(rest),
+        (b'~', _) => word(rest, "~/.ssh"),
+        (b'.', _) => word(rest, ".aws/credentials"),
         _ => None,
     };
     found.is_some()
@@ -127,13 +148,13 @@ fn the_user(rest: &str) -> Option<&str> {
     word(space(word(space(rest)?, "the")?)?, "user")
 }
 
-/// Whether the `id_rsa` whose `_` is at byte `at` is not the end of a longer word: `valid_rsa` is nobody's key.
+/// Whether the `id_rsa` at byte `at` is not the end of a longer word: `valid_rsa` is nobody's key.
 fn begins_name(text: &str, at: usize) -> bool {
-    let before = at.checked_sub(3).and_then(|before| text.as_bytes().get(before));
+    let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before));
     !before.is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// What is behind a run of white space (Unicode White_Space); `None` where there is none.
+/// What is behind a run of white space (Unicode's `White_Space`); `None` where there is none.
 fn space(rest: &str) -> Option<&str> {
     let behind = rest.trim_start();
     (behind.len() < rest.len()).then_some(behind)
@@ -145,18 +166,7 @@ fn one_of<'t>(rest: &'t str, words: &[&str]) -> Option<&'t str> {
 }
 
 /// What is behind `own`, which is written in lower case.
-fn word<'t>(mut rest: &'t str, own: &str) -> Option<&'t str> {
-    for expected in own.chars() {
-        let mut chars = rest.chars();
-        let c = match chars.next()? {
-            'ſ' => 's',
-            '\u{212A}' => 'k',
-            c => c.to_ascii_lowercase(),
-        };
-        if c != expected {
-            return None;
-        }
-        rest = chars.as_str();
-    }
-    Some(rest)
+fn word<'t>(rest: &'t str, own: &str) -> Option<&'t str> {
+    let (here, behind) = rest.split_at_checked(own.len())?;
+    here.eq_ignore_ascii_case(own).then_some(behind)
 }

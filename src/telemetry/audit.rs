@@ -19,8 +19,8 @@ use super::counters::Counters;
 
 /// Records that may wait for the writer.
 const QUEUE: usize = 16 * 1024;
-/// How long the writer lets records gather. Waking it and writing for each record alone cost a call a tenth of its time;
-/// the queue holds what a hundred times the fastest decisions bring meanwhile.
+/// How long the writer lets records gather: woken for each, it took a tenth of the CPU (docs/performance.md). Meanwhile
+/// the queue holds what a hundred times the fastest decisions bring.
 const GATHER: Duration = Duration::from_millis(2);
 /// Name and version of the contract, `proto/portcullis/audit/v1/audit.proto`.
 pub const SCHEMA: &str = "portcullis.audit.v1";

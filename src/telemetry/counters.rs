@@ -88,10 +88,9 @@ impl Counters {
         if let Some(counter) = self.decisions.get(cell) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        if let Some((action, _)) = record.screened {
-            if let Some(counter) = self.screened.get(server).and_then(|actions| actions.get(action as usize)) {
-                counter.fetch_add(1, Ordering::Relaxed);
-            }
+        let screened = record.screened.and_then(|(action, _)| self.screened.get(server)?.get(action as usize));
+        if let Some(counter) = screened {
+            counter.fetch_add(1, Ordering::Relaxed);
         }
         self.entries_hidden.fetch_add(record.entries_hidden, Ordering::Relaxed);
         match record.tier {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use rustls::RootCertStore;
+use rustls::ClientConfig;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -54,8 +54,8 @@ pub struct Settings {
     pub depth: usize,
     /// Lists that are walked at the same time, at least 1.
     pub concurrency: usize,
-    /// The authorities that may vouch for it; `None` for those of the web.
-    pub roots: Option<RootCertStore>,
+    /// How TLS is spoken with it, and whom that trusts; `None` for the authorities of the web.
+    pub tls: Option<ClientConfig>,
 }
 
 /// A client of one server. Clones share its connections.
@@ -93,8 +93,8 @@ impl Client {
     /// A client; nothing is sent yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let Settings { url, credential, timeout, page, depth, concurrency, roots } = settings;
-        let (http, ids) = (client(timeout, roots), AtomicU64::new(1));
+        let Settings { url, credential, timeout, page, depth, concurrency, tls } = settings;
+        let (http, ids) = (client(timeout, tls), AtomicU64::new(1));
         let concurrency = concurrency.max(1);
         Self { inner: Arc::new(Inner { http, url, credential, timeout, page, depth, concurrency, ids }) }
     }

@@ -114,7 +114,7 @@ fn assert_nothing_refused_passed(scene: &Scene) {
 fn script(name: &'static str, mut command: Command, scene: &Scene, kind: &str) -> Value {
     command.args([kind, &scene.url(), &scene.stack.reader()]).stdout(Stdio::piped());
     let mut child = Child::spawn(name, &mut command, scene.stack.dir.path().join("client.log"), Vec::new());
-    let ended = wait_for(Duration::from_secs(60), || child.ended());
+    let ended = wait_for(Duration::from_mins(1), || child.ended());
     let mut said = String::new();
     child.kill();
     child.inner.stdout.take().expect("its output is piped").read_to_string(&mut said).expect("its output is text");

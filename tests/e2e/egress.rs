@@ -22,6 +22,8 @@ struct World {
     api: Upstream,
     elsewhere: Upstream,
     idp: Idp,
+    /// Where Portcullis's own questions go, past Envoy: in production the vendor.
+    _listings: Upstream,
     _dir: TempDir,
 }
 
@@ -35,8 +37,9 @@ impl World {
         api.answer(Answer::text("text/plain", "the api"));
         elsewhere.answer(Answer::text("text/plain", "a page"));
         let idp = Idp::start();
-        fixture::write_files(dir.path());
-        let ports = Ports { idp: idp.port, upstream: vendor.port };
+        fixture::write_files(dir.path(), &[]);
+        let listings = Upstream::start();
+        let ports = Ports { idp: idp.port, upstream: listings.port };
         let config = fixture::configuration(dir.path(), &ports);
         let plain = format!(
             "- name: api\n  kind: http\n  match: {{authority: \"localhost:{0}\", path: /api}}\n  resource: https://localhost:{0}/api\n  identity: {{jwt: {{issuer: \"{1}\", jwks: \"{1}/jwks.json\"}}}}\ntelemetry:\n",
@@ -55,7 +58,7 @@ impl World {
             ("/run/portcullis/ext_proc.sock", socket.display().to_string()),
         ];
         let envoy = Envoy::start(SIDECAR, &envoy_edits.each_ref().map(|(from, to)| (*from, to.as_str())));
-        Self { envoy, portcullis, vendor, api, elsewhere, idp, _dir: dir }
+        Self { envoy, portcullis, vendor, api, elsewhere, idp, _listings: listings, _dir: dir }
     }
 
     fn reader(&self) -> String {

@@ -13,6 +13,7 @@ mod egress;
 mod gates;
 mod harness;
 mod identities;
+mod record;
 mod rungs;
 mod screening;
 mod sidecar;

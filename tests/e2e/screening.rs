@@ -164,7 +164,9 @@ fn a_resource_is_private_and_its_text_is_counted() {
     assert_eq!(text, message(&format!(r#"{contents},"cacheScope": "private""#)));
     assert_private(&reply);
     audited(&stack, since, "counted", "text addressed to the model");
+    let since = stack.portcullis.audited();
     let (_, text) = both(&stack, &request, &message(contents));
+    audited(&stack, since, "counted", "text addressed to the model");
     assert_eq!(text, message(contents).replace(r#""complete"}"#, r#""complete","cacheScope":"private"}"#));
     let private = r#""contents":[],"cacheScope":"private""#;
     untouched(&stack, &request, &message(private));

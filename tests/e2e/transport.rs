@@ -15,7 +15,7 @@ use crate::support::{Envoy, Idp, Portcullis, Upstream, fixture, free_port, subst
 /// Files of a configuration whose `ext_proc:` is `listener`.
 fn configured(listener: &str, idp: u16, upstream: u16) -> TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    fixture::write_files(dir.path());
+    fixture::write_files(dir.path(), &[]);
     let config = fixture::configuration(dir.path(), &Ports { idp, upstream });
     let unix = format!("unix:{}/ext_proc.sock", dir.path().display());
     fs::write(dir.path().join("portcullis.yaml"), substitute(&config, &[(&unix, listener)])).expect("portcullis.yaml");

@@ -180,7 +180,7 @@ fn unread(callers: usize, answer: Answer) -> u64 {
 fn a_hundred_unread_streams_do_not_hold_up_a_call() {
     // Comments: what is passed on, not how it is judged, is the matter here.
     let comment = format!(": {}\n\n", "x".repeat(20_000));
-    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": []}});
+    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": [], "structuredContent": {"count": 1}}});
     let events = (0..255).fold(Answer::sse(), |answer, _| answer.piece(&comment));
     assert_eq!(unread(100, events.piece(format!("data: {result}\n\n")).end(&[])), 100);
 }
@@ -189,7 +189,7 @@ fn a_hundred_unread_streams_do_not_hold_up_a_call() {
 #[test]
 fn six_unread_documents_do_not_hold_up_a_call() {
     let text = "x".repeat(5_000_000);
-    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": [{"type": "text", "text": text}]}});
+    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": [{"type": "text", "text": text}], "structuredContent": {"count": 1}}});
     unread(6, Answer::json(&result));
 }
 

@@ -22,6 +22,17 @@ pub(crate) fn answer(seen: &Seen) -> Answer {
     Answer::http(404, &["content-type: application/json"], error.to_string())
 }
 
+/// As [`answer`], with `more` tools in the listing.
+pub(crate) fn answer_offering(seen: &Seen, more: &[Value]) -> Answer {
+    let message = seen.json();
+    if message["method"] != "tools/list" || more.is_empty() {
+        return answer(seen);
+    }
+    let mut result = result("tools/list", &message["params"]).expect("a listing");
+    result["tools"].as_array_mut().expect("a list").extend_from_slice(more);
+    Answer::json(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+}
+
 /// The result of a method; nothing when the server does not have it.
 pub(crate) fn result(method: &str, params: &Value) -> Option<Value> {
     let cacheable = |member: &str, value: Value| json!({"resultType": "complete", member: value, "ttlMs": 60000, "cacheScope": "public"});

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::envoy::EDGE;
 use super::fixture::{self, Ports};
-use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, substitute};
+use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, mcp, substitute};
 
 /// Envoy at the edge, Portcullis, an upstream and an identity provider. Dropped in this order.
 pub(crate) struct Stack {
@@ -69,14 +69,16 @@ impl Stack {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (idp, upstream) = (Idp::start(), Upstream::start());
         fixture::write_files(dir.path(), tools);
+        let offered = tools.to_vec();
+        upstream.script_own(move |seen| mcp::answer_offering(seen, &offered));
         let ports = Ports { idp: idp.port, upstream: upstream.port };
-        let parts = Parts { dir: dir.path(), idp: &idp };
+        let known = Parts { dir: dir.path(), idp: &idp };
         let file = dir.path().join("portcullis.yaml");
-        fs::write(&file, config(fixture::configuration(dir.path(), &ports), &parts)).expect("portcullis.yaml");
+        fs::write(&file, config(fixture::configuration(dir.path(), &ports), &known)).expect("portcullis.yaml");
         let socket = dir.path().join("ext_proc.sock");
         let portcullis = Portcullis::start(&file, &socket);
         let places = edge_edits(&socket, before.unwrap_or(upstream.port));
-        let envoy = Envoy::start(&edge(EDGE.into(), &parts), &places.each_ref().map(|(from, to)| (*from, to.as_str())));
+        let envoy = Envoy::start(&edge(EDGE.into(), &known), &places.each_ref().map(|(from, to)| (*from, to.as_str())));
         Self { envoy, portcullis, upstream, idp, dir }
     }
 

@@ -165,6 +165,8 @@ type Script = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;
 struct Shared {
     seen: Mutex<Vec<Seen>>,
     script: Mutex<Script>,
+    /// What Portcullis's own listings are answered with.
+    own: Mutex<Script>,
     stopped: AtomicBool,
     left: AtomicUsize,
 }
@@ -196,6 +198,7 @@ impl Upstream {
         let script: Script = Arc::new(mcp::answer);
         let shared = Arc::new(Shared {
             seen: Mutex::default(),
+            own: Mutex::new(Arc::clone(&script)),
             script: Mutex::new(script),
             stopped: AtomicBool::new(false),
             left: AtomicUsize::new(0),
@@ -223,6 +226,12 @@ impl Upstream {
     /// From now on answers with this, whatever is asked.
     pub(crate) fn answer(&self, answer: Answer) {
         self.script(move |_| answer.clone());
+    }
+
+    /// What Portcullis's own listings are answered with from now on. What a test scripts for callers is not for them: no
+    /// call would pass rung 15.
+    pub(crate) fn script_own(&self, script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) {
+        *self.shared.own.lock().expect("no script panicked") = Arc::new(script);
     }
 
     /// From now on the well-behaved MCP server again.
@@ -264,7 +273,8 @@ fn serve(mut stream: impl Read + Write, shared: &Shared) {
     let mut rest = Vec::new();
     while let Some(seen) = read_request(&mut stream, &mut rest) {
         shared.seen.lock().expect("no reader panicked").push(seen.clone());
-        let script = shared.script.lock().expect("no script panicked").clone();
+        let script = if seen.path == OWN_PATH { &shared.own } else { &shared.script };
+        let script = script.lock().expect("no script panicked").clone();
         if !script(&seen).play(&mut stream, shared) {
             return;
         }

@@ -60,7 +60,7 @@ fn five_faults_are_five_located_messages_and_exit_1() {
         "portcullis.yaml:5:13: servers[0].resource: expected an absolute https URL",
         "portcullis.yaml:10:35: servers[0].capability_scopes.update_cas: expected a priced capability, found tool:update_cas",
         "portcullis.yaml:11:21: servers[0].limits.request: expected a size with its unit",
-        "portcullis.yaml:12:14: max_streams: expected a number of streams from 1 to 65536, found 0",
+        "portcullis.yaml:12:14: max_streams: expected a number of streams from 1 to 1048576, found 0",
     ];
     for (line, start) in lines.iter().zip(expected) {
         assert!(line.starts_with(start), "expected {start}\nfound    {line}");

@@ -3,10 +3,11 @@
 mod convert;
 mod gates;
 mod identity;
-pub(super) mod listing;
+mod listing;
 mod policy;
 mod record;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use url::Url;
@@ -20,6 +21,7 @@ use crate::ladder::origin::normal;
 use crate::policy::Segment;
 use crate::record::Recorded;
 use crate::screen::Detectors;
+use crate::upstream::client::Settings;
 
 /// Keys that mean something on MCP servers only.
 const MCP_ONLY: [&str; 8] =
@@ -29,7 +31,7 @@ const MCP_ONLY: [&str; 8] =
 const LISTING_ONLY: [&str; 5] = ["url", "listing_credential", "timeout", "concurrency", "ca"];
 
 /// Looks at one server of the configuration.
-pub(super) struct Check<'a> {
+struct Check<'a> {
     server: &'a Server,
     index: usize,
     context: &'a Context<'a>,
@@ -110,11 +112,33 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
         credential: credential?,
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
-        screen: screen?,
+        screen,
         gates: gates?,
         shadow: server.mode == Mode::Shadow,
     };
     Some(Built { server, recorded: judged.recorded })
+}
+
+/// How a server is listed and where its record lies; `None` when that is faulty, which was told.
+pub(super) fn recording(
+    server: &Server,
+    index: usize,
+    context: &Context<'_>,
+    report: &mut Report,
+) -> Option<(Settings, PathBuf)> {
+    let check = Check { server, index, context };
+    if server.kind == Kind::Http {
+        check.fault(&["kind".into()], "expected a server of `kind: mcp`, found `http`, which offers nothing", report);
+        return None;
+    }
+    check.upstream(report);
+    check.credential(report);
+    let settings = listing::settings(&check, report);
+    let Some(record) = &server.record else {
+        check.missing(&[], "record", report);
+        return None;
+    };
+    Some((settings?, context.base.join(&record.file)))
 }
 
 impl Check<'_> {
@@ -235,16 +259,14 @@ impl Check<'_> {
         }
     }
 
-    /// `None` when it is faulty, which was told; `Some(None)` where answers are not read.
-    fn screen(&self, report: &mut Report) -> Option<Option<Detectors>> {
-        let ScreenSource::On(source) = &self.server.screen else { return Some(None) };
-        match Detectors::compile(source) {
-            Ok(detectors) => Some(Some(detectors)),
-            Err(error) => {
-                self.fault(&["screen".into(), "patterns".into()], &error.to_string(), report);
-                None
-            }
+    /// `None` where answers are not read, and when it is faulty, which was told.
+    fn screen(&self, report: &mut Report) -> Option<Detectors> {
+        let ScreenSource::On(source) = &self.server.screen else { return None };
+        let compiled = Detectors::compile(source);
+        if let Err(error) = &compiled {
+            self.fault(&["screen".into(), "patterns".into()], &error.to_string(), report);
         }
+        compiled.ok()
     }
 
     fn credential(&self, report: &mut Report) -> Option<crate::upstream::Credential> {

@@ -280,3 +280,34 @@ fn a_recorded_definition_without_a_price_and_a_foreign_record_are_warnings() {
         ]
     );
 }
+
+/// Whoever forwards callers' tokens has to say what our own listings carry.
+#[test]
+fn pass_through_without_a_listing_credential_is_a_warning() {
+    let folder = Folder::new();
+    folder.replace("portcullis.yaml", "credential: {bearer: {file: token}}", "credential: passthrough");
+    let warnings = folder.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("portcullis.yaml:14:17: servers[0].upstream.credential: "), "{warnings:?}");
+    folder.replace("portcullis.yaml", "passthrough", "passthrough\n    listing_credential: none");
+    assert_eq!(folder.warnings(), [""; 0]);
+    let server = folder.load().serving.expect("something to serve").snapshot.servers()[0].clone();
+    assert!(server.freshness.is_some(), "what was recorded is kept fresh");
+    // Keys that are for our own listings mean nothing where nothing is listed.
+    folder.write(
+        "portcullis.yaml",
+        "\
+listen: {ext_proc: unix:/run/portcullis.sock}
+servers:
+- name: web
+  kind: http
+  match: {cluster: web}
+  resource: http://127.0.0.1:8080/
+  identity: {peer: {trust_domains: [acme.com]}}
+  upstream: {timeout: 5s, concurrency: 1, ca: x, listing_credential: none}
+",
+    );
+    let faults = folder.faults();
+    assert_eq!(faults.len(), 4, "{faults:?}");
+    assert!(faults.iter().all(|fault| fault.contains("on servers of `kind: mcp` only")), "{faults:?}");
+}

@@ -92,7 +92,7 @@ fn every_key_is_read() {
     assert_eq!((server.upstream.timeout.get(), server.upstream.concurrency.get()), (Duration::from_secs(9), 1));
     assert_eq!(server.upstream.ca.as_deref(), Some(Path::new("ca.pem")));
     let record = server.record.expect("there");
-    assert_eq!((record.file, record.refresh.get()), ("records/cases.yaml".into(), Duration::from_secs(300)));
+    assert_eq!((record.file, record.refresh.get()), ("records/cases.yaml".into(), Duration::from_mins(5)));
     assert_eq!(server.capability_scopes["tool:a"], OneOrMany(vec!["cases:write".into()]));
     assert_eq!(server.capability_scopes["b"], OneOrMany(vec!["x".into(), "y".into()]));
     assert_eq!((server.limits.request.bytes(), server.limits.depth.get()), (65_536, 8));
@@ -135,10 +135,8 @@ fn the_listener_is_a_socket_or_an_address() {
 
 #[test]
 fn later_keys_say_that_they_are_later() {
-    for (more, place) in [("telemetry: {otlp: {endpoint: x}}\n", "7:13")] {
-        let told = fault(more);
-        assert!(told.starts_with(place) && told.contains("is not available in this version"), "{more}: {told}");
-    }
+    let told = fault("telemetry: {otlp: {endpoint: x}}\n");
+    assert!(told.starts_with("7:13") && told.contains("is not available in this version"), "{told}");
     let told = raw("listen: {ext_proc: unix:/a, admin: {address: x}}\nservers: []\n").expect_err("admin");
     assert_eq!(told, ["1:29 the admin listener (`admin`) is not available in this version of Portcullis; remove it"]);
     assert!(fault("  protocol: [\"2025-11-25\"]\n").starts_with("7:14 expected `2026-07-28`, found `2025-11-25`"));

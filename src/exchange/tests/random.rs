@@ -200,6 +200,7 @@ fn play(world: &World, acts: &[Act]) {
             Next::Fail => break,
             Next::Identify => assert!(play.exchange.presented().is_some()),
             Next::Refresh => assert!(play.exchange.outdated().is_some()),
+            Next::Ask => unreachable!("no gate is configured"),
             Next::Wait => {
                 // Envoy waits for an answer to each message, except to pieces of an answer and to its head.
                 let owed = matches!(act, Act::Metadata | Act::Request(_) | Act::Body(..) | Act::Junk(_));

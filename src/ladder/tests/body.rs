@@ -1,8 +1,9 @@
 //! Rungs 8, 9 and 11 to 13: the body, the message, what it reaches.
 
 use super::reason;
-use crate::ladder::testing::{document, head, message, world};
-use crate::ladder::{body, listed, message as rung, permission, policy, scope};
+use crate::ladder::head::Modes;
+use crate::ladder::testing::{document, head, message, post, world};
+use crate::ladder::{Head, body, listed, message as rung, permission, policy, scope};
 use crate::protocol::{Method, target};
 
 #[test]
@@ -182,4 +183,15 @@ fn scope_insufficient() {
     let refusal = scope::capabilities(server, &world.reader(), &[update]).expect_err("a scope is missing");
     let challenge = refusal.challenge.expect("a challenge");
     assert!(challenge.contains(r#"scope="mcp cases:write""#), "{challenge}");
+}
+
+#[test]
+fn a_processing_mode_that_shows_only_a_part_refuses() {
+    for (modes, expected) in
+        [(Modes::Whole, None), (Modes::Other, Some("internal")), (Modes::Unknown, Some("internal"))]
+    {
+        let head = Head { modes, ..post("tools/list", None) };
+        let refused = body::modes(&head).err();
+        assert_eq!(refused.map(|refusal| refusal.reason.as_str()), expected, "{modes:?}");
+    }
 }

@@ -7,7 +7,7 @@ use crate::message::testing::document;
 use crate::policy::{Kind, Label};
 use crate::record::{CapabilitySource, Definitions, Digest, Listed, Listing, Record, RecordSource};
 
-pub(in crate::upstream) const MINUTE: Duration = Duration::from_secs(60);
+pub(in crate::upstream) const MINUTE: Duration = Duration::from_mins(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A record of the tools `a` and `b` and the prompt `p`.

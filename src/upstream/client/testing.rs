@@ -40,6 +40,7 @@ impl Raw {
     }
 
     /// The answer to `asked` with this result.
+    #[expect(clippy::needless_pass_by_value, reason = "tests write the value in place")]
     pub(crate) fn result(asked: &Asked, result: Value) -> Self {
         Self::json(&json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result}))
     }
@@ -74,7 +75,7 @@ impl Scripted {
         Self { url, asked, task }
     }
 
-    /// A client of it with a second for each page and a MiB.
+    /// A client of it with plenty of time for each page and a MiB.
     pub(crate) fn client(&self) -> Client {
         self.client_with(|_| {})
     }
@@ -83,11 +84,11 @@ impl Scripted {
         let mut settings = Settings {
             url: self.url.clone(),
             credential: Credential::None,
-            timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(20),
             page: 1 << 20,
             depth: 64,
             concurrency: 1,
-            roots: None,
+            tls: None,
         };
         change(&mut settings);
         Client::new(settings)

@@ -129,7 +129,7 @@ async fn an_answer_may_be_a_stream() {
         let told = fault_of(Raw::events(text)).await;
         assert!(told.starts_with("tools/list, page 1: ") && told.contains(words), "{text}: {told}");
     }
-    let flood = ": x\n\n".repeat(300_000);
+    let flood = format!(": {}\n\n", "x".repeat(10_000)).repeat(110);
     assert!(fault_of(Raw::events(&flood)).await.contains("at most 1048576 bytes"));
 }
 
@@ -174,12 +174,15 @@ async fn what_is_no_answer_of_this_server_is_a_fault() {
         (Raw { bytes: Vec::new(), ..Raw::default() }, "cannot connect or talk to the server"),
         (Raw { bytes: b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n".to_vec(), ..Raw::default() }, "content-encoding \"gzip\""),
         (Raw { bytes: b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{\"jsonrpc\"".to_vec(), ..Raw::default() }, "ended half-way"),
-        (Raw { pause: Duration::from_secs(3), bytes: Vec::new() }, "a whole answer within 1s"),
         (Raw::http(200, "application/json", &" ".repeat((1 << 20) + 1)), "at most 1048576 bytes"),
     ] {
         let told = fault_of(answer.clone()).await;
         assert!(told.starts_with("tools/list, page 1: ") && told.contains(words), "{answer:?}: {told}");
     }
+    let slow = Scripted::start(|_| Raw { pause: Duration::from_secs(30), bytes: Vec::new() }).await;
+    let impatient = slow.client_with(|settings| settings.timeout = Duration::from_millis(300));
+    let told = impatient.list(&[Kind::Tool], &quiet).await.expect_err("no answer").to_string();
+    assert!(told.contains("a whole answer within 300ms"), "{told}");
     let nobody = Scripted::start(|_| Raw::default()).await.client();
     let told = nobody.list(&[Kind::Tool], &quiet).await.expect_err("nobody listens").to_string();
     assert!(told.contains("cannot connect or talk to the server"), "{told}");

@@ -123,10 +123,13 @@ fn listings_that_are_none_are_refused() {
         let reply = stack.refuses_answer(&stack.request(&list()), "answer.unreadable");
         assert_frame(&reply, 502, -32010, Some(&json!(1)));
     }
-    let tools = json!([{"name": "search_cases"}, {"Name": "export_cases", "name": "search_cases"}, {"name": 1}, 7, null, {"name": "search_cases"}]);
+    let one = fixture::definitions("tool:")[0].clone();
+    let (mut lower, mut other) = (one.clone(), one.clone());
+    lower["Name"] = json!("export_cases");
+    other["name"] = json!(1);
+    let tools = json!([one, lower, other, 7, null, one]);
     stack.upstream.answer(Answer::json(&json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}})));
     let result = stack.allows(&stack.request(&list())).json()["result"].clone();
-    let one = json!({"name": "search_cases"});
     assert_eq!(result, json!({"tools": [one, one], "cacheScope": "private"}));
 }
 
@@ -180,7 +183,9 @@ fn an_answer_that_does_not_end_is_refused_in_time() {
     let reply = stack.refuses_answer(&stack.request(&list()), "answer.unreadable");
     assert_frame(&reply, 502, -32010, Some(&json!(1)));
     stack.upstream.answer(Answer::sse().piece(format!("data: {}", &whole[..20])).wait(slow));
+    let before = stack.portcullis.audited();
     assert_refused_inside(&stack.post(&list()));
+    stack.portcullis.audit_of("answer.unreadable", before);
     // One byte at a time, each in time, is no more in time.
     let dripping = whole.bytes().fold(Answer::chunked(200, &["content-type: application/json"]), |answer, byte| {
         answer.piece([byte]).wait(Duration::from_millis(100))

@@ -26,8 +26,22 @@ fn two_callers_see_two_listings() {
     }
 }
 
+/// What no definition is held to: its own bytes in the entry of `search_cases`.
+const META: &str = r#""_meta":{"n":1.0,"e":"\u00e9","big":9007199254740993,"x":null}"#;
+
+/// The entry of `search_cases` as it was recorded, but for [`META`].
+fn search_entry() -> String {
+    let entry = fixture::definitions("tool:")[0].to_string();
+    format!("{},{META}}}", entry.strip_suffix('}').expect("an object"))
+}
+
 /// A tools listing with everything that a filter must leave alone.
-const LISTING: &str = r#"{ "jsonrpc":"2.0" ,"id":1,"result":{"resultType":"complete","nextCursor":"","tools":[ {"name":"export_cases","inputSchema":{"type":"object"}} , {"name":"search_cases","n":1.0,"e":"\u00e9","big":9007199254740993,"x":null},{"name":"update_case","inputSchema":{"type":"object"}}],"cacheScope":"public","ttlMs":60000,"extra":[ 1 ]}}"#;
+fn tools_listing() -> String {
+    let search = search_entry();
+    format!(
+        r#"{{ "jsonrpc":"2.0" ,"id":1,"result":{{"resultType":"complete","nextCursor":"","tools":[ {{"name":"export_cases","inputSchema":{{"type":"object"}}}} , {search},{{"name":"update_case","inputSchema":{{"type":"object"}}}}],"cacheScope":"public","ttlMs":60000,"extra":[ 1 ]}}}}"#
+    )
+}
 
 /// What the reader may see of it.
 #[track_caller]
@@ -40,8 +54,7 @@ fn assert_filtered(text: &str) {
         (&result["nextCursor"], &result["cacheScope"], &result["ttlMs"]),
         (&json!(""), &json!("private"), &json!(60000))
     );
-    for kept in [r#"{"name":"search_cases","n":1.0,"e":"\u00e9","big":9007199254740993,"x":null}"#, r#""extra":[ 1 ]"#]
-    {
+    for kept in [search_entry().as_str(), META, r#""extra":[ 1 ]"#] {
         assert!(text.contains(kept), "expected {kept} byte for byte in {text}");
     }
 }
@@ -56,7 +69,7 @@ fn a_listing_keeps_every_other_byte_and_may_not_be_cached() {
         "expires: Mon, 30 Nov 2026 21:00:00 GMT",
         "cache-control: public, max-age=60",
     ];
-    stack.upstream.answer(Answer::http(200, &headers, LISTING));
+    stack.upstream.answer(Answer::http(200, &headers, tools_listing()));
     let reply = stack.allows(&stack.request(&fixture::rpc("tools/list", json!({}))));
     assert_filtered(&reply.text());
     assert_eq!(reply.header("cache-control"), Some("private, no-store"), "{reply}");
@@ -66,7 +79,7 @@ fn a_listing_keeps_every_other_byte_and_may_not_be_cached() {
     // In pieces, and with trailers.
     for size in [1, 7, 100] {
         let mut answer = Answer::chunked(200, &["content-type: application/json"]);
-        for piece in LISTING.as_bytes().chunks(size) {
+        for piece in tools_listing().as_bytes().chunks(size) {
             answer = answer.piece(piece);
         }
         stack.upstream.answer(answer.end(&["x-trailer: 1"]));
@@ -83,7 +96,8 @@ fn a_listing_in_a_stream_is_filtered_however_its_lines_end_and_wherever_it_is_sp
             .to_string();
     for line_end in ["\n", "\r\n", "\r"] {
         for bom in ["", "\u{feff}"] {
-            let text = format!("{bom}: hello\n\nevent: message\ndata: {progress}\n\nid: 7\ndata: {LISTING}\n\n")
+            let listing = tools_listing();
+            let text = format!("{bom}: hello\n\nevent: message\ndata: {progress}\n\nid: 7\ndata: {listing}\n\n")
                 .replace('\n', line_end);
             for size in [1, 13, 10_000] {
                 let mut answer = Answer::sse();
@@ -111,8 +125,11 @@ fn an_event_is_passed_on_when_it_arrives() {
     let progress =
         json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
     let pause = std::time::Duration::from_secs(2);
-    let answer =
-        Answer::sse().piece(format!("data: {progress}\n\n")).wait(pause).piece(format!("data: {LISTING}\n\n")).end(&[]);
+    let answer = Answer::sse()
+        .piece(format!("data: {progress}\n\n"))
+        .wait(pause)
+        .piece(format!("data: {}\n\n", tools_listing()))
+        .end(&[]);
     stack.upstream.answer(answer);
     let request = stack.request(&fixture::rpc("tools/list", json!({})));
     let mut stream = crate::support::client::Connection::open(stack.envoy.port).expect("a connection").stream;

@@ -71,7 +71,7 @@ impl Load {
     /// Waits until `counter` has grown by `more`.
     fn more(counter: &AtomicUsize, more: usize) {
         let goal = counter.load(Ordering::SeqCst) + more;
-        let reached = wait_for(Duration::from_secs(60), || (counter.load(Ordering::SeqCst) >= goal).then_some(()));
+        let reached = wait_for(Duration::from_mins(1), || (counter.load(Ordering::SeqCst) >= goal).then_some(()));
         assert!(reached.is_some(), "expected {goal} answers within a minute, got {counter:?}");
     }
 }
@@ -139,4 +139,19 @@ fn a_verdict_planted_ahead_of_it_does_not_count() {
     assert_eq!(stack.upstream.count(), 0);
     let reply = stack.request(&fixture::search()).send(envoy.port);
     assert_eq!((reply.status, stack.upstream.count()), (200, 1), "{reply}");
+}
+
+#[test]
+fn a_processing_mode_that_shows_only_a_part_of_the_body_is_refused() {
+    for (from, to) in [
+        ("request_body_mode: BUFFERED,", "request_body_mode: BUFFERED_PARTIAL,"),
+        (
+            "request_body_mode: BUFFERED, response_header_mode: SEND, response_body_mode: FULL_DUPLEX_STREAMED, response_trailer_mode: SEND",
+            "request_body_mode: BUFFERED, response_header_mode: SEND, response_body_mode: NONE",
+        ),
+    ] {
+        let stack = Stack::with(&[], &[(from, to)]);
+        let reply = stack.refuses(&stack.request(&fixture::search()), "internal");
+        assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{to}: {reply}");
+    }
 }

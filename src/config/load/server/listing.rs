@@ -1,5 +1,6 @@
 //! How a server is listed by ourselves.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,16 +19,16 @@ use crate::upstream::{Client, Credential, CredentialSource, Freshness, http};
 const LEAST_REFRESH: Duration = Duration::from_secs(1);
 
 /// What our own listings of the server go by; `None` for plain HTTP, and when something is faulty, which was told.
-pub(in crate::config::load) fn settings(check: &Check<'_>, report: &mut Report) -> Option<Settings> {
+pub(super) fn settings(check: &Check<'_>, report: &mut Report) -> Option<Settings> {
     let upstream = &check.server.upstream;
     if check.server.kind == Kind::Http {
         return None;
     }
     refresh(check, report);
     let credential = credential(check, report);
-    let roots = match &upstream.ca {
+    let tls = match &upstream.ca {
         None => None,
-        Some(file) => Some(roots(check, file, report)?),
+        Some(file) => Some(tls(check, file, report)?),
     };
     Some(Settings {
         // Its faults were told.
@@ -37,7 +38,7 @@ pub(in crate::config::load) fn settings(check: &Check<'_>, report: &mut Report) 
         page: check.server.limits.listing.bytes(),
         depth: check.server.limits.depth.get(),
         concurrency: upstream.concurrency.get(),
-        roots,
+        tls,
     })
 }
 
@@ -92,12 +93,13 @@ fn load(check: &Check<'_>, source: &CredentialSource, key: &str, report: &mut Re
     }
 }
 
-fn roots(check: &Check<'_>, file: &std::path::Path, report: &mut Report) -> Option<rustls::RootCertStore> {
+/// TLS that trusts the authorities in `file`.
+fn tls(check: &Check<'_>, file: &Path, report: &mut Report) -> Option<rustls::ClientConfig> {
     let path = check.context.base.join(file);
-    let roots = http::roots(&bytes(&path, report)?);
-    if roots.is_none() {
+    let tls = http::trusting(&bytes(&path, report)?);
+    if tls.is_none() {
         let message = format!("expected PEM certificates in {}, found none; name another file", path.display());
         check.fault(&["upstream".into(), "ca".into()], &message, report);
     }
-    roots
+    tls
 }

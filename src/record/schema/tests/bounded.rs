@@ -4,6 +4,7 @@
 use std::net::TcpListener;
 
 use super::super::fuel::{Budget, Exhausted, look, text, within};
+use super::super::tape::Instance;
 use super::{Failure, Violation, check, compiled, document, failures, uncompilable};
 
 #[test]
@@ -21,6 +22,100 @@ fn references_that_double_run_out() {
     assert_eq!(check(&schema, "\"x\""), Ok(()));
     let Failure { rule, text, .. } = &failures(&schema, "1")[0];
     assert!(!rule.is_empty() && !text.is_empty());
+}
+
+/// Forty definitions that each name the one before through `link`, on top of `leaf`, in the dialect `uri`.
+fn doubling(uri: &str, leaf: &str, link: &str) -> String {
+    let definition = |n: u32| {
+        let reference = format!(r##"{{"$ref": "#/definitions/d{}"}}"##, n - 1);
+        format!(r#""d{n}": {}"#, link.replace('@', &reference))
+    };
+    let definitions: Vec<String> = (1..40).map(definition).collect();
+    format!(
+        r##"{{"$schema": "{uri}", "definitions": {{"d0": {leaf}, {}}}, "allOf": [{{"$ref": "#/definitions/d39"}}]}}"##,
+        definitions.join(", ")
+    )
+}
+
+#[test]
+fn branches_that_never_look_at_the_instance_run_out_too() {
+    let links = [
+        r#"{"allOf": [@, @]}"#,
+        r#"{"anyOf": [{"not": @}, @]}"#,
+        r#"{"oneOf": [@, {"not": @}]}"#,
+        r#"{"if": @, "then": @, "else": @}"#,
+        r#"{"not": {"anyOf": [{"not": @}, {"not": @}]}}"#,
+        r#"{"allOf": [{"title": "t", "allOf": [@]}, {"title": "t", "allOf": [@]}, true]}"#,
+    ];
+    let leaves =
+        ["{}", "true", "false", r#"{"title": "x"}"#, r#"{"not": {}}"#, r#"{"format": "own"}"#, r#"{"then": {}}"#];
+    for uri in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"] {
+        for (link, leaf) in links.iter().flat_map(|link| leaves.iter().map(move |leaf| (link, leaf))) {
+            // A verdict is fine where one comes early; what counts is that the check ends. A small budget, because this is
+            // about whether looks are taken at all.
+            let schema = compiled(&doubling(uri, leaf, link));
+            let budget = Budget { looks: 5_000, ..schema.budget(0) };
+            let verdicts = ["1", "[]"].map(|text| {
+                let instance = document(text);
+                within(budget, || schema.validator.is_valid(Instance::Value(instance.root())))
+            });
+            let early = ["false", r#"{"not": {}}"#].contains(leaf) || link.contains("anyOf");
+            assert!(early || verdicts.contains(&Err(Exhausted)), "{leaf} {link} {verdicts:?}");
+        }
+    }
+}
+
+#[test]
+fn references_to_what_is_no_schema_do_not_compile() {
+    for (rest, reference) in [
+        (r#""const": {"a": {}}"#, "#/const/a"),
+        (r#""const": {"a": {}}"#, "#/c%6Fnst/a"),
+        (r#""enum": [{}]"#, "#/enum/0"),
+        (r#""properties": {"if": {}, "then": {}}"#, "#/properties"),
+        (r#""properties": {"properties": {"const": {}}}"#, "#/properties/properties/const"),
+        (r#""$defs": {"a/b": {}}"#, "#/$defs/a%2Fb"),
+        (r#""$defs": {"a": {}}"#, "#/$defs/%zz"),
+    ] {
+        let schema = format!(r#"{{{rest}, "allOf": [{{"$ref": "{reference}"}}]}}"#);
+        let error = uncompilable(&schema);
+        assert!(error.message.contains("reference"), "{schema}: {error}");
+    }
+    for (rest, reference) in [
+        (r#""properties": {"const": {"type": "string"}}"#, "#/properties/const"),
+        (r#""properties": {"properties": {"type": "string"}}"#, "#/properties/properties"),
+        (r#""$defs": {"Page[Item]": {"type": "string"}}"#, "#/$defs/Page%5BItem%5D"),
+        (r#""$defs": {"a/b": {"type": "string"}}"#, "#/$defs/a~1b"),
+        (r#""$defs": {"a": {"$anchor": "here", "type": "string"}}"#, "#here"),
+        (r#""allOf": [{"type": "string"}]"#, "#/allOf/0"),
+        (r#""x-own": {"type": "string"}"#, "#/x-own"),
+    ] {
+        let schema = format!(r#"{{{rest}, "anyOf": [{{"$ref": "{reference}"}}]}}"#);
+        assert!(check(&schema, "1").is_err(), "{schema}");
+        assert_eq!(check(&schema, "\"x\""), Ok(()), "{schema}");
+    }
+}
+
+#[test]
+fn properties_may_be_named_like_keywords() {
+    let schema = r#"{"properties": {
+        "not": {"type": "string"}, "if": {"type": "string"}, "const": {"not": {"type": "string"}}, "enum": {"enum": [{"not": 1}]},
+        "type": {"type": "integer"}, "$ref": {"type": "integer"}, "$schema": {"const": "x"}, "allOf": true, "default": {"type": "integer"}
+    }, "dependentRequired": {"not": ["if"]}, "default": {"not": 1, "$ref": 2}, "additionalProperties": false}"#;
+    let good = r#"{"not": "a", "if": "b", "const": 1, "enum": {"not": 1}, "type": 1, "$ref": 2, "$schema": "x", "allOf": 3, "default": 4}"#;
+    assert_eq!(check(schema, good), Ok(()));
+    for (bad, pointer) in [
+        (r#"{"not": 1, "if": ""}"#, "/not"),
+        (r#"{"const": ""}"#, "/const"),
+        (r#"{"enum": {"not": 1, "type": []}}"#, "/enum"),
+        (r#"{"type": []}"#, "/type"),
+        (r#"{"$ref": ""}"#, "/$ref"),
+        (r#"{"$schema": ""}"#, "/$schema"),
+        (r#"{"default": ""}"#, "/default"),
+        (r#"{"not": ""}"#, ""),
+        (r#"{"other": ""}"#, ""),
+    ] {
+        assert_eq!(failures(schema, bad)[0].pointer, pointer, "{bad}");
+    }
 }
 
 #[test]
