@@ -118,6 +118,10 @@ fn invite<W: Write>(cast: &Cast, stage: &Stage, narrator: &mut Narrator<W>) -> a
     for request in story::to_try() {
         narrator.plain(&format!("\n{}", request.as_curl(ports.envoy)))?;
     }
+    narrator.plain("\nMake the upstream misbehave, and behave again (upstream.py tells the other ways):")?;
+    for how in ["rug-pull", "no"] {
+        narrator.plain(&client::Request::misbehave(how).as_curl(ports.upstream))?;
+    }
     narrator.plain("")?;
     Ok(())
 }
