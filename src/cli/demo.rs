@@ -13,6 +13,7 @@
 //! | `watch.rs` | what the upstream saw |
 //! | `narrator.rs` | how all that is printed |
 //! | `story.rs` | the steps |
+//! | `story/misbehaviour.rs` | the steps in which the upstream, or a model, does not keep to what was approved |
 
 mod client;
 mod identity_provider;
@@ -86,7 +87,7 @@ async fn play(args: DemoArgs, stage: &mut Stage, told: &Cell<bool>) -> anyhow::R
     let stdout = std::io::stdout();
     let mut narrator = Narrator::new(stdout.lock(), stdout.is_terminal());
     let idp = stage.set(&python, &envoy, &mut narrator).await?;
-    let cast = Cast::new(&idp, stage.ports().envoy)?;
+    let cast = Cast::new(&idp, stage.ports().envoy, stage.config())?;
     let outcome = story::tell(&cast, stage.watch(), &mut narrator).await;
     outcome.map_err(|error| stage.with_logs(&error))?;
     told.set(true);
@@ -116,6 +117,10 @@ fn invite<W: Write>(cast: &Cast, stage: &Stage, narrator: &mut Narrator<W>) -> a
     narrator.plain(&format!("BO={}   # editor", cast.bo_writing))?;
     for request in story::to_try() {
         narrator.plain(&format!("\n{}", request.as_curl(ports.envoy)))?;
+    }
+    narrator.plain("\nMake the upstream misbehave, and behave again (upstream.py tells the other ways):")?;
+    for how in ["rug-pull", "no"] {
+        narrator.plain(&client::Request::misbehave(how).as_curl(ports.upstream))?;
     }
     narrator.plain("")?;
     Ok(())

@@ -141,7 +141,9 @@ fn a_gate_answers_in_the_tools_place() {
     let gate =
         Gate::start(Say::Answer(r#"{"resultType":"complete","content":[{"type":"text","text":"Which printer?"}]}"#));
     let stack = stack(&format!("{{name: acme, grpc: {{address: '{}'}}}}", gate.address()));
-    let reply = stack.send(&stack.request(&fixture::search()));
+    // A tool without a recorded outputSchema: the answer is held to it like an upstream's.
+    let call = fixture::call("update_case", json!({"id": "7"}));
+    let reply = stack.send(&fixture::post(&call).bearer(&stack.editor()));
     assert_eq!((reply.status, stack.upstream.count()), (200, 0), "{reply}");
     assert_eq!(reply.json()["result"]["content"][0]["text"], "Which printer?");
     assert_eq!(reply.json()["id"], 1);

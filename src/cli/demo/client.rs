@@ -66,6 +66,11 @@ impl Request {
         Self { method: Method::GET, path: path.to_owned(), headers: Vec::new(), body: String::new() }
     }
 
+    /// What tells the upstream, which nobody else is told, to misbehave in this way.
+    pub(super) fn misbehave(how: &str) -> Self {
+        Self { method: Method::POST, ..Self::get(&format!("/misbehave/{how}")) }
+    }
+
     /// The same request from the holder of this token.
     pub(super) fn bearing(mut self, token: &str) -> Self {
         self.headers.insert(0, ("Authorization", format!("Bearer {token}")));

@@ -89,6 +89,13 @@ impl<W: Write> Narrator<W> {
         self.body(&answer.body)
     }
 
+    /// A command that is run, as a reader would type it, and what it prints.
+    pub(super) fn command(&mut self, command: &str, printed: &str) -> io::Result<()> {
+        writeln!(self.out)?;
+        self.line(Style::Sent, &format!("$ {command}"))?;
+        printed.lines().try_for_each(|line| self.plain(&format!("  {line}")))
+    }
+
     /// Something that was expected and holds.
     pub(super) fn holds(&mut self, what: &str) -> io::Result<()> {
         self.line(Style::Good, &format!("✓ {what}"))

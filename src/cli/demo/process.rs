@@ -111,7 +111,7 @@ impl Process {
 }
 
 /// The command that runs `program`, through `setpriv` where that exists so that the kernel kills it with its parent.
-fn command(program: &Path) -> Command {
+pub(super) fn command(program: &Path) -> Command {
     let Some(setpriv) = find_on_path("setpriv") else {
         return Command::new(program);
     };

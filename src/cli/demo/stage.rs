@@ -62,6 +62,11 @@ impl Stage {
         &self.folder.path
     }
 
+    /// Where Portcullis's configuration is.
+    pub(super) fn config(&self) -> PathBuf {
+        self.folder.path.join("portcullis.yaml")
+    }
+
     /// What tells which requests reached the upstream.
     pub(super) fn watch(&mut self) -> &mut Watch {
         &mut self.watch
@@ -128,7 +133,7 @@ impl Stage {
 
     async fn start_portcullis(&mut self) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot tell where this program lies")?;
-        let (config, socket) = (self.folder.path.join("portcullis.yaml"), self.folder.socket());
+        let (config, socket) = (self.config(), self.folder.socket());
         let arguments = ["serve", "--config", &*config.to_string_lossy()];
         let log = self.folder.path.join("portcullis.log");
         let process = self.add(Process::start("Portcullis", &program, &arguments, log, "Build it again.")?);

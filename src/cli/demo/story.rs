@@ -1,7 +1,10 @@
 //! The story: what Portcullis lets through, what it refuses, and what each caller sees of it.
 
+mod misbehaviour;
+
 use std::fmt::Display;
 use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
@@ -19,9 +22,10 @@ const SERVICE_CREDENTIAL: &str = "Bearer upstream-";
 const SEARCH: (&str, &str) = ("search_cases", r#"{"query":"invoice"}"#);
 const UPDATE: (&str, &str) = ("update_case", r#"{"id":"1042","status":"closed"}"#);
 
-/// Who plays: the port to call, and the callers' tokens.
+/// Who plays: the port to call, the configuration behind it, and the callers' tokens.
 pub(super) struct Cast {
     edge: u16,
+    config: PathBuf,
     /// Ana reads. Her token is good for everything a reader may do.
     pub(super) ana: String,
     /// Bo edits, but has consented to nothing beyond the baseline yet.
@@ -31,10 +35,11 @@ pub(super) struct Cast {
 }
 
 impl Cast {
-    /// Get the tokens for calls to Envoy on this port.
-    pub(super) fn new(idp: &IdentityProvider, edge: u16) -> anyhow::Result<Self> {
+    /// Get the tokens for calls to Envoy on this port, behind which a Portcullis with this configuration decides.
+    pub(super) fn new(idp: &IdentityProvider, edge: u16, config: PathBuf) -> anyhow::Result<Self> {
         Ok(Self {
             edge,
+            config,
             ana: idp.token(&ANA, "mcp")?,
             bo: idp.token(&BO, "mcp")?,
             bo_writing: idp.token(&BO, "mcp cases:write")?,
@@ -85,6 +90,10 @@ impl<W: Write> Story<'_, W> {
         self.header_lies().await?;
         self.unpriced().await?;
         self.broad_and_narrow().await?;
+        self.rug_pull().await?;
+        self.bad_arguments().await?;
+        self.withheld().await?;
+        self.noticed().await?;
         self.narrator.heading("The end")?;
         Ok(())
     }

@@ -147,7 +147,10 @@ impl Unguarded {
         let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let name = body.pointer("/params/name").or(body.pointer("/params/uri"));
-        let line = json!({"http": http, "method": body["method"], "name": name, "authorization": authorization});
+        let client = body.pointer("/params/_meta/io.modelcontextprotocol~1clientInfo/name");
+        let line = json!({
+            "http": http, "method": body["method"], "name": name, "client": client, "authorization": authorization,
+        });
         let mut log = OpenOptions::new().create(true).append(true).open(&this.log).unwrap();
         writeln!(log, "a line that is no JSON\n{line}").unwrap();
         let id = body["id"].clone();
@@ -170,12 +173,33 @@ async fn the_watch_tells_what_came_since_the_last_time() {
     assert_eq!(watch.seen().await.unwrap(), []);
 }
 
+#[tokio::test]
+async fn the_watch_leaves_out_the_listings_of_portcullis_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (port, log) = Unguarded::start(None, folder.path()).await;
+    let mut watch = Watch::new(port, log);
+    let mut client = Connection::open(port).await.unwrap();
+    let listing = Request::mcp("tools/list", "1", None, "");
+    let own = |request: &Request| {
+        let body = request.body.replace(r#""portcullis-demo""#, r#""portcullis""#);
+        assert_ne!(body, request.body);
+        Request { body, ..request.clone() }
+    };
+    client.send(&own(&listing)).await.unwrap();
+    assert_eq!(watch.seen().await.unwrap(), []);
+    for request in [&listing, &own(&Request::call("2", "search_cases", "{}")), &Request::misbehave("no")] {
+        client.send(request).await.unwrap();
+    }
+    let seen: Vec<String> = watch.seen().await.unwrap().iter().map(Seen::brief).collect();
+    assert_eq!(seen, ["tools/list", "tools/call search_cases", "POST /misbehave/no"]);
+}
+
 /// How the story ends over a server that guards nothing.
 async fn story_over_unguarded(credential: Option<&'static str>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (port, log) = Unguarded::start(credential, folder.path()).await;
     let idp = IdentityProvider::new(7, RESOURCE.to_owned()).unwrap();
-    let cast = Cast::new(&idp, port).unwrap();
+    let cast = Cast::new(&idp, port, folder.path().join("portcullis.yaml")).unwrap();
     let mut watch = Watch::new(port, log);
     let mut narrator = Narrator::new(Vec::new(), false);
     format!("{:#}", story::tell(&cast, &mut watch, &mut narrator).await.unwrap_err())

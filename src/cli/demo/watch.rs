@@ -3,13 +3,19 @@
 //! The server writes one JSON line per request before it answers. To know that the log is complete, the watch sends
 //! the server a request of its own, a fence, past Envoy: once that is answered, everything that had reached the server
 //! earlier stands before it. So "the upstream saw nothing" is a fact, not a wait that was long enough.
+//!
+//! Portcullis lists the server itself to see whether a definition changed, whenever it finds that it must. Those listings
+//! are nobody's calls, so the watch leaves them out; a call that claims to come from Portcullis is told all the same.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde::Deserialize;
 
-use super::client::{Connection, Request};
+use super::client::{Answer, Connection, Request};
+
+/// What Portcullis, and `portcullis record`, call themselves when they list a server.
+const PORTCULLIS: &str = "portcullis";
 
 /// One request that the upstream server saw.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -20,6 +26,8 @@ pub(super) struct Seen {
     method: Option<String>,
     /// `params.name` or `params.uri`.
     name: Option<String>,
+    /// What the request calls its client.
+    client: Option<String>,
     /// The first characters of the `Authorization` header.
     pub(super) authorization: Option<String>,
 }
@@ -29,6 +37,13 @@ impl Seen {
     pub(super) fn brief(&self) -> String {
         let method = self.method.as_deref().unwrap_or(&self.http);
         self.name.as_ref().map_or_else(|| method.to_owned(), |name| format!("{method} {name}"))
+    }
+
+    /// Whether Portcullis looks at what the server offers.
+    fn is_own_listing(&self) -> bool {
+        let method = self.method.as_deref().unwrap_or_default();
+        let looks = method == "server/discover" || method.ends_with("/list");
+        looks && self.client.as_deref() == Some(PORTCULLIS)
     }
 }
 
@@ -46,7 +61,20 @@ impl Watch {
         Self { port, log, read: 0, fences: 0 }
     }
 
-    /// Every request that reached the server since the last time, in order.
+    /// Tell the server how to misbehave from now on, past Envoy; `examples/demo/upstream.py` says which ways there are.
+    pub(super) async fn misbehave(&self, request: &Request) -> anyhow::Result<Answer> {
+        let answer = Connection::open(self.port).await?.send(request).await?;
+        anyhow::ensure!(
+            answer.status.is_success(),
+            "expected the upstream to know {}, it answered {}: {}",
+            request.path,
+            answer.status,
+            answer.body
+        );
+        Ok(answer)
+    }
+
+    /// Every request but Portcullis's own listings that reached the server since the last time, in order.
     pub(super) async fn seen(&mut self) -> anyhow::Result<Vec<Seen>> {
         self.fences += 1;
         let fence = Request::get(&format!("/fence/{}", self.fences));
@@ -69,7 +97,9 @@ impl Watch {
             if request.http == fence {
                 return Ok(seen);
             }
-            seen.push(request);
+            if !request.is_own_listing() {
+                seen.push(request);
+            }
         }
         anyhow::bail!("expected a line for `{fence}` in the upstream's log {}, found none", self.log.display())
     }

@@ -116,7 +116,7 @@ fn listings_and_discovery_stay_as_they_are_and_are_recorded() {
     let reply = stack.allows(&stack.request(&fixture::rpc("server/discover", json!({}))));
     assert_eq!(reply.text(), discovered);
     let records = stack.portcullis.audit(3);
-    for (record, hidden) in records.iter().zip([json!(1), json!(1), Value::Null]) {
+    for (record, hidden) in records.iter().zip([json!(2), json!(2), Value::Null]) {
         assert_eq!(
             (&record["decision"], &record["enforced"], &record["entries_hidden"]),
             (&json!("allow"), &json!(false), &hidden),

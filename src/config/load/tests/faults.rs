@@ -273,7 +273,7 @@ fn gates_are_told_at_their_place() {
         "16:43: servers[0].gates[0].capabilities[0]: ",
         "no price",
     );
-    told("  - {name: a, grpc: {address: x}}\n", "16:32: servers[0].gates[0].grpc.address: ", "unix:/absolute/path");
+    told("  - {name: a, grpc: {address: x}}\n", "16:31: servers[0].gates[0].grpc.address: ", "unix:/absolute/path");
     told(
         "  - {name: a, grpc: {address: 'http://a:1', timeout: 6s}}\n",
         "16:23: servers[0].gates[0].grpc: ",
