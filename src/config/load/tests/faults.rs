@@ -276,7 +276,7 @@ fn gates_are_told_at_their_place() {
     told("  - {name: a, grpc: {address: x}}\n", "16:31: servers[0].gates[0].grpc.address: ", "unix:/absolute/path");
     told(
         "  - {name: a, grpc: {address: 'http://a:1', timeout: 6s}}\n",
-        "16:23: servers[0].gates[0].grpc: ",
+        "16:21: servers[0].gates[0].grpc: ",
         "gates_budget",
     );
     told(
