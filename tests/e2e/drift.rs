@@ -81,7 +81,7 @@ fn refuses_changed(stack: &Stack, message: &Value, fields: &Value) {
 #[test]
 fn a_call_before_any_listing_finds_the_rug_pulled() {
     let other = tool("other");
-    let stack = Stack::recording(&[other.clone()], &[], &[]);
+    let stack = Stack::recording(std::slice::from_ref(&other), &[], &[]);
     let mut tools = pulled();
     tools.push(other);
     offer(&stack, &tools);

@@ -88,6 +88,31 @@ fn nobody_waits_for_the_listing_ahead_of_expiry() {
     assert_eq!(listed(&stack), 2);
 }
 
+/// A match is older than the interval by the time the listing is there, and yet it is newer than the call.
+#[test]
+fn a_listing_slower_than_the_interval_refuses_nobody() {
+    let stack = Stack::with(&[("records/cases.yaml}", "records/cases.yaml, refresh: 1s}")], &[]);
+    stack.upstream.script_own(|seen| {
+        std::thread::sleep(Duration::from_millis(1300));
+        mcp::answer(seen)
+    });
+    let search = stack.request(&fixture::search());
+    for _ in 0..2 {
+        stack.allows(&search);
+    }
+    // Slow and changed is changed.
+    stack.upstream.script_own(|seen| {
+        std::thread::sleep(Duration::from_millis(1300));
+        offering(&super::pulled())(seen)
+    });
+    std::thread::sleep(Duration::from_millis(1100));
+    let refused = wait_for(Duration::from_secs(10), || {
+        let reply = stack.send(&search);
+        reply.json().get("error").is_some().then_some(reply)
+    });
+    details(&refused.expect("the change is seen"), "definition.changed");
+}
+
 #[test]
 fn a_thousand_calls_of_a_vanished_tool_list_the_server_a_handful_of_times() {
     const CONNECTIONS: usize = 4;
