@@ -51,7 +51,7 @@ fn what_matched_since_the_call_asked_is_fresh_for_it_however_long_that_took() {
     let world = unseen(&[]);
     let (mut play, _) = called(&world);
     assert_eq!(world.sees("tool:search", r#"{"name":"search"}"#, play.now.instant), Sighting::Matches);
-    play.now.instant += std::time::Duration::from_secs(24 * 60 * 60);
+    play.now.instant += std::time::Duration::from_hours(24);
     assert_eq!(play.shown(Event::Refreshed(Ok(()))), "rqb(yes) > wait");
 }
 
