@@ -175,18 +175,21 @@ impl Exchange {
     /// Rungs 9 to 16.
     pub(super) fn request_body(&mut self, accepted: Accepted, body: Vec<u8>, now: Now) -> Step {
         match message::read(&accepted.server, body) {
-            Ok(document) => self.judge(accepted, document, None, now),
+            Ok(document) => self.judge(accepted, document, None, now.instant, now),
             Err(refusal) => self.refuse(&refusal, Some(&accepted.server), None, "", now),
         }
     }
 
     /// The server was listed, or could not be. The ladder is climbed anew: it is the same snapshot and the same bytes.
+    ///
+    /// Definitions are judged as of the time at which the call asked: what matched since then is fresh for this call, also
+    /// when the listing took longer than a match is good for. Else a slow server with a short interval would serve nobody.
     pub(super) fn refreshed(&mut self, checking: Checking, listed: Result<(), String>, now: Now) -> Step {
-        let Checking { accepted, document, .. } = checking;
-        self.judge(accepted, document, Some(listed), now)
+        let Checking { accepted, document, since } = checking;
+        self.judge(accepted, document, Some(listed), since, now)
     }
 
-    fn judge(&mut self, accepted: Accepted, document: Document, listed: Listed, now: Now) -> Step {
+    fn judge(&mut self, accepted: Accepted, document: Document, listed: Listed, asked: Instant, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
         let message = match message::message(&document) {
             Ok(message) => message,
@@ -195,7 +198,7 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        match self.climb(&accepted, &message, listed, now) {
+        match self.climb(&accepted, &message, listed, asked) {
             Ok(Climbed::Top(call)) if gate::concerns(&server, &call.reached) => {
                 self.ask_gates(accepted, document, call)
             }
@@ -216,7 +219,7 @@ impl Exchange {
         accepted: &Accepted,
         message: &Message<'_>,
         listed: Listed,
-        now: Now,
+        asked: Instant,
     ) -> Result<Climbed, Refusal> {
         let server = &*accepted.server;
         // After a listing the ladder is climbed anew.
@@ -238,7 +241,7 @@ impl Exchange {
             }
         };
         scope::capabilities(server, &accepted.caller, &reached).or_else(|refusal| self.stands(server, refusal))?;
-        match definition::check(server, &target, &reached, now.instant) {
+        match definition::check(server, &target, &reached, asked) {
             Ok(Standing::Stale) => match listed {
                 None => return Ok(Climbed::Stale),
                 Some(listed) => {

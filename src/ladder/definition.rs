@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::policy::{Capability, Kind};
 use crate::protocol::target::Target;
 use crate::refusal::{Detail, Hidden, Reason, Refusal, Rung};
-use crate::upstream::book::Verdict;
+use crate::upstream::book::{NEGATIVE, Verdict};
 
 use super::Server;
 
@@ -50,11 +50,13 @@ pub fn mark_stale(server: &Server, notification: &str) {
 }
 
 /// The refusal of a call whose definitions could not be checked. `why` is for the log.
+///
+/// It is worth another try once the failed listing is forgotten; before that it would be answered from memory.
 #[must_use]
 pub fn unverified(why: String) -> Refusal {
-    let mut refusal = Refusal::new(Reason::DefinitionUnverified, Rung::Definition).log(why);
-    refusal.retry_after = Some(1);
-    refusal
+    Refusal::new(Reason::DefinitionUnverified, Rung::Definition)
+        .detail("retry_after_seconds", Detail::Number(NEGATIVE.as_secs()))
+        .log(why)
 }
 
 fn changed(capability: &Capability, fields: &[String]) -> Refusal {

@@ -9,6 +9,7 @@
 
 mod arguments;
 mod clients;
+mod drift;
 mod egress;
 mod gates;
 mod harness;

@@ -32,11 +32,14 @@ pub(crate) struct Reached {
 }
 
 type Log = Arc<Mutex<Vec<Reached>>>;
+/// The tools that are listed in the place of [`mcp`]'s.
+type Offered = Arc<Mutex<Option<Value>>>;
 
 /// A running server; ends when dropped.
 pub(crate) struct SdkServer {
     pub(crate) port: u16,
     log: Log,
+    tools: Offered,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -51,14 +54,21 @@ impl SdkServer {
             .with_legacy_session_mode(false)
             .with_json_response(json)
             .with_sse_keep_alive(None);
+        let tools = Offered::default();
+        let offered = tools.clone();
         let service: StreamableHttpService<Cases, LocalSessionManager> =
-            StreamableHttpService::new(|| Ok(Cases), Arc::default(), config);
+            StreamableHttpService::new(move || Ok(Cases(offered.clone())), Arc::default(), config);
         let log = Log::default();
         let app = axum::Router::new()
             .nest_service("/mcp", service)
             .layer(middleware::from_fn_with_state(log.clone(), record));
         runtime.spawn(async { axum::serve(listener, app).await });
-        Self { port, log, _runtime: runtime }
+        Self { port, log, tools, _runtime: runtime }
+    }
+
+    /// From now on lists these tools.
+    pub(crate) fn offer(&self, tools: Value) {
+        *self.tools.lock().expect("no reader panicked") = Some(tools);
     }
 
     /// What reached it so far.
@@ -89,7 +99,7 @@ impl Reached {
 }
 
 /// The server's side of the protocol.
-struct Cases;
+struct Cases(Offered);
 
 /// The answer of [`mcp::result`] in the SDK's own types.
 fn answer<T: DeserializeOwned>(method: &str, params: &Value) -> Ready<Result<T, ErrorData>> {
@@ -112,7 +122,13 @@ impl ServerHandler for Cases {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> {
-        answer("tools/list", &Value::Null)
+        match self.0.lock().expect("no writer panicked").clone() {
+            None => answer("tools/list", &Value::Null),
+            Some(tools) => {
+                let result = json!({"resultType": "complete", "tools": tools, "ttlMs": 60000, "cacheScope": "public"});
+                ready(Ok(serde_json::from_value(result).expect("a result that the SDK can read")))
+            }
+        }
     }
 
     fn list_prompts(

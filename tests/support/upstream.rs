@@ -239,6 +239,12 @@ impl Upstream {
         self.script(mcp::answer);
     }
 
+    /// How often Portcullis itself asked for this method.
+    pub(crate) fn own_count(&self, method: &str) -> usize {
+        let seen = self.shared.seen.lock().expect("no reader panicked");
+        seen.iter().filter(|request| request.path == OWN_PATH && request.json()["method"] == method).count()
+    }
+
     /// The callers' requests so far, in order of arrival.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let seen = self.shared.seen.lock().expect("no reader panicked");

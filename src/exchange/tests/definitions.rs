@@ -47,6 +47,15 @@ fn definition_unverified() {
 }
 
 #[test]
+fn what_matched_since_the_call_asked_is_fresh_for_it_however_long_that_took() {
+    let world = unseen(&[]);
+    let (mut play, _) = called(&world);
+    assert_eq!(world.sees("tool:search", r#"{"name":"search"}"#, play.now.instant), Sighting::Matches);
+    play.now.instant += std::time::Duration::from_hours(24);
+    assert_eq!(play.shown(Event::Refreshed(Ok(()))), "rqb(yes) > wait");
+}
+
+#[test]
 fn while_the_server_is_listed_nothing_else_is_expected_but_envoys_own_reply() {
     let world = unseen(&[]);
     for (event, expected) in [
