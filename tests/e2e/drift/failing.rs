@@ -18,16 +18,13 @@ fn refuses_until_it_lists(script: impl Fn(&Seen) -> Answer + Send + Sync + 'stat
     let seconds = details(&reply, "definition.unverified")["retry_after_seconds"].clone();
     assert!(seconds.as_u64().is_some_and(|seconds| (1..=5).contains(&seconds)), "{reply}");
     assert!(stack.portcullis.log().contains("the server's definitions cannot be listed"), "{}", stack.portcullis.log());
-    // Remembered: the next ones are refused without another listing.
-    let count = listed(&stack);
+    // Remembered for five seconds: the next ones are refused without another listing.
     for _ in 0..20 {
         details(&stack.refuses(&search, "definition.unverified"), "definition.unverified");
     }
-    assert!(
-        listed(&stack) == count || start.elapsed() > Duration::from_secs(5),
-        "expected no listing beside the first {count}, got {}",
-        listed(&stack)
-    );
+    let (count, spent) = (listed(&stack), start.elapsed());
+    let most = 1 + spent.as_secs() / 5;
+    assert!(count >= 1 && count as u64 <= most, "expected at most {most} listings in {spent:?}, got {count}");
     // What costs no listing still works.
     stack.allows(&stack.request(&fixture::rpc("server/discover", json!({}))));
     // And it recovers by itself.
