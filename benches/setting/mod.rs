@@ -132,7 +132,7 @@ pub(crate) fn listing(tools: usize) -> Vec<u8> {
 pub(crate) fn lister(tools: usize) -> Upstream {
     let upstream = Upstream::start();
     let listing: Value = serde_json::from_slice(&listing(tools)).expect("JSON");
-    upstream.script(move |seen| {
+    upstream.script_own(move |seen| {
         let mut answer = listing.clone();
         answer["id"] = seen.json()["id"].clone();
         Answer::json(&answer)
