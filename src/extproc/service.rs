@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessor;
-use envoy_types::pb::envoy::service::ext_proc::v3::{ProcessingRequest, ProcessingResponse};
 use futures_util::stream::unfold;
 use futures_util::{FutureExt as _, Stream};
 use tonic::{Request, Response, Status, Streaming};
@@ -22,6 +20,8 @@ use crate::ladder::Snapshot;
 use crate::telemetry::audit::Audit;
 use crate::telemetry::counters::Counters;
 
+use super::wire::external_processor_server::ExternalProcessor;
+use super::wire::{ProcessingRequest, ProcessingResponse};
 use super::{reply, request};
 
 #[cfg(test)]

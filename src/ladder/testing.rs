@@ -154,7 +154,8 @@ impl World {
 
 /// Headers from pairs.
 pub(crate) fn headers(pairs: &[(&str, &str)]) -> Headers {
-    let header = |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: value.as_bytes().to_vec() };
+    let header =
+        |(name, value): &(&str, &str)| Header { name: (*name).to_owned().into(), value: (*value).to_owned().into() };
     Headers::new(pairs.iter().map(header).collect())
 }
 
