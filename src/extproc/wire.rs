@@ -3,6 +3,6 @@
 //! Of what a decision used to cost beside itself, building Envoy's whole messages was the largest part: a string for the
 //! name and one for the value of each header, hash maps of attributes and metadata that are asked for one key.
 
-#![allow(missing_docs, clippy::pedantic)]
+#![allow(missing_docs, clippy::all, clippy::pedantic)]
 
 include!(concat!(env!("OUT_DIR"), "/envoy.service.ext_proc.v3.rs"));

@@ -18,11 +18,11 @@ fn read(reply: Reply) -> envoy::ProcessingResponse {
     envoy::ProcessingResponse::decode(message(reply).encode_to_vec().as_slice()).expect("the same wire format")
 }
 
-fn metadata_of(fields: &[(&str, GoogleKind)]) -> Option<google::Struct> {
+fn metadata_of(fields: &[(&str, GoogleKind)]) -> google::Struct {
     let value = |kind: GoogleKind| google::Value { kind: Some(kind) };
     let fields = fields.iter().map(|(key, kind)| ((*key).to_owned(), value(kind.clone()))).collect();
     let ours = value(GoogleKind::StructValue(google::Struct { fields }));
-    Some(google::Struct { fields: HashMap::from([(NAMESPACE.to_owned(), ours)]) })
+    google::Struct { fields: HashMap::from([(NAMESPACE.to_owned(), ours)]) }
 }
 
 fn edits() -> HeaderEdits {
@@ -45,7 +45,7 @@ fn every_reply_is_the_message_that_envoy_reads() {
     let mut said = verdict(true, Some("cases"));
     (said.method, said.capability) = (Cow::Borrowed("tools/call"), "tool:search".into());
     (said.principal, said.id) = ("ana@acme.com".into(), "d1".to_owned());
-    let all = metadata_of(&[
+    let all = Some(metadata_of(&[
         ("decided", GoogleKind::BoolValue(true)),
         ("server", text("cases")),
         ("decision", text("allow")),
@@ -53,14 +53,14 @@ fn every_reply_is_the_message_that_envoy_reads() {
         ("capability", text("tool:search")),
         ("principal", text("ana@acme.com")),
         ("id", text("d1")),
-    ]);
+    ]));
     let body = Phase::RequestBody(envoy::BodyResponse { response: edited() });
     assert_eq!(
         read(Reply::RequestBody { edits: edits(), verdict: said.clone() }),
         envoy::ProcessingResponse { response: Some(body), dynamic_metadata: all.clone(), ..Default::default() }
     );
     let head = Phase::RequestHeaders(envoy::HeadersResponse { response: None });
-    let undecided = metadata_of(&[("decided", GoogleKind::BoolValue(false)), ("server", text(""))]);
+    let undecided = Some(metadata_of(&[("decided", GoogleKind::BoolValue(false)), ("server", text(""))]));
     assert_eq!(
         read(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: verdict(false, None) }),
         envoy::ProcessingResponse { response: Some(head), dynamic_metadata: undecided, ..Default::default() }
