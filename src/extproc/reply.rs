@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_response::Response;
@@ -13,7 +14,7 @@ use envoy_types::pb::envoy::service::ext_proc::v3::{
 };
 use envoy_types::pb::envoy::r#type::v3::HttpStatus;
 use envoy_types::pb::google::protobuf::value::Kind;
-use envoy_types::pb::google::protobuf::{Struct, Value};
+use envoy_types::pb::google::protobuf::{Duration as PbDuration, Struct, Value};
 
 use crate::exchange::{Immediate, Reply, Verdict};
 use crate::ladder::forward::HeaderEdits;
@@ -24,6 +25,10 @@ const NAMESPACE: &str = "portcullis";
 /// One reply as a message for Envoy.
 pub(super) fn message(reply: Reply) -> ProcessingResponse {
     let (response, verdict) = match reply {
+        // Envoy reads nothing else of such a message, so nothing else is said in it.
+        Reply::MoreTime(time) => {
+            return ProcessingResponse { override_message_timeout: Some(duration(time)), ..ProcessingResponse::default() };
+        }
         Reply::RequestHeaders { edits, verdict } => {
             (Response::RequestHeaders(HeadersResponse { response: common(edits) }), Some(verdict))
         }
@@ -44,6 +49,14 @@ pub(super) fn message(reply: Reply) -> ProcessingResponse {
         response: Some(response),
         dynamic_metadata: verdict.map(|verdict| metadata(&verdict)),
         ..ProcessingResponse::default()
+    }
+}
+
+fn duration(time: Duration) -> PbDuration {
+    // At most a day or so, by the configuration: both fit.
+    PbDuration {
+        seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(time.subsec_nanos()).unwrap_or_default(),
     }
 }
 
