@@ -293,9 +293,7 @@ impl Exchange {
                 let (id, method) = checking.addressee();
                 self.refuse(&refusal, Some(&checking.accepted.server), id, method, now)
             }
-            State::Gated(gated) => {
-                self.refuse(&refusal, Some(&gated.server), gated.id(), &gated.question.method, now)
-            }
+            State::Gated(gated) => self.refuse(&refusal, Some(&gated.server), gated.id(), &gated.question.method, now),
             _ => self.refuse(&refusal, None, None, "", now),
         }
     }

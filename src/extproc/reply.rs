@@ -27,7 +27,10 @@ pub(super) fn message(reply: Reply) -> ProcessingResponse {
     let (response, verdict) = match reply {
         // Envoy reads nothing else of such a message, so nothing else is said in it.
         Reply::MoreTime(time) => {
-            return ProcessingResponse { override_message_timeout: Some(duration(time)), ..ProcessingResponse::default() };
+            return ProcessingResponse {
+                override_message_timeout: Some(duration(time)),
+                ..ProcessingResponse::default()
+            };
         }
         Reply::RequestHeaders { edits, verdict } => {
             (Response::RequestHeaders(HeadersResponse { response: common(edits) }), Some(verdict))

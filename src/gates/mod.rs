@@ -88,7 +88,8 @@ impl Gates {
     /// or of the slowest in shadow mode.
     #[must_use]
     pub fn patience(&self, question: &Question) -> Duration {
-        let concerned = self.gates.iter().filter(|gate| gate.concerns(question.capabilities.iter().map(|label| &**label)));
+        let concerned =
+            self.gates.iter().filter(|gate| gate.concerns(question.capabilities.iter().map(|label| &**label)));
         let (mut enforced, mut shadow) = (Duration::ZERO, Duration::ZERO);
         for gate in concerned {
             if gate.shadow {

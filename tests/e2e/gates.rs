@@ -3,8 +3,9 @@
 #[path = "../../examples/gate/main.rs"]
 #[allow(dead_code, reason = "the example's own entry")]
 mod example;
-mod servers;
+pub(crate) mod servers;
 mod shadow;
+mod time;
 
 use std::time::{Duration, Instant};
 

@@ -27,11 +27,8 @@ pub(super) fn gates(
         return None;
     }
     let costs = |label: &Label| prices.is_none_or(|prices| prices.get(label).is_some());
-    let setting = Setting {
-        base: check.context.base,
-        priced: (check.server.kind == Kind::Mcp).then_some(&costs),
-        budget,
-    };
+    let setting =
+        Setting { base: check.context.base, priced: (check.server.kind == Kind::Mcp).then_some(&costs), budget };
     match Gates::build(&check.server.gates, &setting) {
         Ok(gates) => Some(gates),
         Err(faults) => {

@@ -290,7 +290,8 @@ fn gates_are_told_at_their_place() {
 
 #[test]
 fn gates_are_held_against_envoys_timeouts() {
-    let gates = |gates: &str| format!("{gates}  gates: [{{name: a, grpc: {{address: 'http://a:1'}}}}]\n  policy: {{file");
+    let gates =
+        |gates: &str| format!("{gates}  gates: [{{name: a, grpc: {{address: 'http://a:1'}}}}]\n  policy: {{file");
     let told = |envoy: &str, budget: &str, start: &str, words: &str| {
         let folder = Folder::new();
         folder.replace("portcullis.yaml", "  policy: {file", &gates(budget));
