@@ -42,7 +42,7 @@ fn denied() -> Event {
 }
 
 fn unavailable() -> Event {
-    ruling(Some(Instead::Unavailable(Failure { code: None, why: "a test's".to_owned() })))
+    ruling(Some(Instead::Unavailable(Failure { code: None, why: "a test's".to_owned(), of_this_call: false })))
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(crate) enum Say {
     Panic,
     /// `ext_authz`: allow, on condition of a header.
     Edit,
+    /// `ext_authz`: a denial with HTTP 503 and a body that is no JSON.
+    Busy,
     /// `ext_authz`: a denial with a challenge.
     Challenge,
 }
@@ -190,6 +192,11 @@ impl Authorization for Shared {
                 (0, HttpResponse::OkResponse(OkHttpResponse { headers, ..OkHttpResponse::default() }))
             }
             Say::Deny => denied(r#"{"error":"opa.hours","message":"Closed."}"#, vec![header("retry-after", "30")]),
+            Say::Busy => {
+                let status = Some(HttpStatus { code: 503 });
+                let body = "<html>try later</html>".into();
+                (14, HttpResponse::DeniedResponse(DeniedHttpResponse { status, headers: Vec::new(), body }))
+            }
             Say::Challenge => {
                 denied("", vec![header("www-authenticate", "Bearer error=\"insufficient_user_authentication\"")])
             }
