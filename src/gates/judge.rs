@@ -24,7 +24,7 @@ use self::cache::Cache;
 use self::verdict::{Judged, Verdict};
 use super::config::IntentSource;
 use super::opinion::{Denial, Failure, Opinion};
-use super::question::Question;
+use super::question::{Intent, Question};
 use crate::refusal::GateCode;
 use crate::upstream::Credential;
 
@@ -85,8 +85,10 @@ impl Judge {
     }
 
     pub(super) async fn ask(&self, question: &Question) -> Opinion {
-        let Some(intent) = self.intent.find(question) else {
-            return if self.allow_without_intent { Opinion::Allow } else { no_intent() };
+        let intent = match self.intent.look(question) {
+            Intent::Found(intent) => intent,
+            Intent::Absent if self.allow_without_intent => return Opinion::Allow,
+            Intent::Absent | Intent::Unreadable => return no_intent(),
         };
         let arguments = question.arguments();
         let key = self.cache.as_ref().map(|_| key(question, intent, &arguments));

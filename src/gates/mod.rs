@@ -39,7 +39,7 @@ use futures_util::future::{Either, join_all, select};
 pub use build::{Fault, Setting};
 use gate::{Gate, Outcome};
 pub use opinion::{Decision, Denial, Failure, Instead, Objection, Opinion, Ruling};
-pub use question::{Arguments, Asker, HttpCall, Question};
+pub use question::{Arguments, Asker, HttpCall, Intent, Question};
 
 /// Our own gate contract, generated from `proto/portcullis/gate/v1/gate.proto`.
 pub mod contract {

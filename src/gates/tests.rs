@@ -38,7 +38,7 @@ pub(super) fn question(tool: &str, arguments: &str) -> Question {
         capabilities: vec![format!("tool:{tool}").into()],
         message: Some(document(&message)),
         http: None,
-        headers: vec![("x-user-intent".into(), "close my case".into())],
+        headers: vec![("x-user-intent".into(), Some("close my case".into()))],
         claims: document(r#"{"sub":"ana","goal":"sell","nested":{"goal":"buy"},"n":1}"#),
     }
 }

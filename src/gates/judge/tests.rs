@@ -117,11 +117,18 @@ async fn a_call_without_an_intent_is_refused_unless_the_configuration_lets_it_pa
     let model = Model::start(ALLOW).await;
     for none in [
         Question { headers: Vec::new(), ..question("x", "{}") },
-        Question { headers: vec![("x-user-intent".into(), "  ".into())], ..question("x", "{}") },
+        Question { headers: vec![("x-user-intent".into(), Some("  ".into()))], ..question("x", "{}") },
     ] {
         assert_eq!(ask(&model.gates(&json!({})), &none).await.0, "ibac.no_intent");
         assert_eq!(ask(&model.gates(&json!({"no_intent": "allow"})), &none).await.0, "allow");
     }
+    // What is there and cannot be read is no leave: a second header must not hide the first.
+    let hidden = Question { headers: vec![("x-user-intent".into(), None)], ..question("x", "{}") };
+    for more in [json!({}), json!({"no_intent": "allow"})] {
+        assert_eq!(ask(&model.gates(&more), &hidden).await.0, "ibac.no_intent");
+    }
+    let number = json!({"intent": {"claim": "n"}, "no_intent": "allow"});
+    assert_eq!(ask(&model.gates(&number), &question("x", "{}")).await.0, "ibac.no_intent");
     assert_eq!(model.asked.load(Ordering::SeqCst), 0);
 }
 
@@ -172,7 +179,7 @@ async fn a_verdict_is_remembered_for_the_same_question_only() {
     let mut method = call.clone();
     method.method = "prompts/get".into();
     let mut intent = call.clone();
-    intent.headers = vec![("x-user-intent".into(), "export".into())];
+    intent.headers = vec![("x-user-intent".into(), Some("export".into()))];
     let arguments = question("update", r#"{"id":"8"}"#);
     for different in [arguments, question("delete", r#"{"id":"7"}"#), other, issuer, method, intent] {
         ask(&gates, &different).await;
