@@ -3,11 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::exchange::{Immediate, Reply, Verdict};
 use crate::ladder::forward::HeaderEdits;
 
+use super::wire;
 use super::wire::processing_response::Response;
 use super::wire::value::Kind;
 use super::wire::{
@@ -22,6 +25,13 @@ const NAMESPACE: &str = "portcullis";
 /// One reply as a message for Envoy.
 pub(super) fn message(reply: Reply) -> ProcessingResponse {
     let (response, verdict) = match reply {
+        // Envoy reads nothing else of such a message, so nothing else is said in it.
+        Reply::MoreTime(time) => {
+            return ProcessingResponse {
+                override_message_timeout: Some(duration(time)),
+                ..ProcessingResponse::default()
+            };
+        }
         Reply::RequestHeaders { edits, verdict } => {
             (Response::RequestHeaders(HeadersResponse { response: common(edits) }), Some(verdict))
         }
@@ -38,7 +48,16 @@ pub(super) fn message(reply: Reply) -> ProcessingResponse {
             (Response::ImmediateResponse(immediate), Some(verdict))
         }
     };
-    ProcessingResponse { response: Some(response), dynamic_metadata: verdict.map(|verdict| metadata(&verdict)) }
+    let dynamic_metadata = verdict.map(|verdict| metadata(&verdict));
+    ProcessingResponse { response: Some(response), dynamic_metadata, override_message_timeout: None }
+}
+
+fn duration(time: Duration) -> wire::Duration {
+    // At most a day or so, by the configuration: both fit.
+    wire::Duration {
+        seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(time.subsec_nanos()).unwrap_or_default(),
+    }
 }
 
 fn common(edits: HeaderEdits) -> Option<CommonResponse> {

@@ -90,6 +90,8 @@ struct Session {
     exchange: Exchange,
     queue: VecDeque<ProcessingResponse>,
     ending: Option<Ending>,
+    /// Whether the gates are to be asked as soon as what is in the queue was sent.
+    to_ask: bool,
     /// Whether this stream is one of those that are counted as open.
     admitted: bool,
 }
@@ -103,7 +105,7 @@ impl Session {
     fn new(shared: Arc<Shared>, inbound: Streaming<ProcessingRequest>) -> Self {
         let admitted = shared.counters.stream_opened(shared.most);
         let exchange = Exchange::new(shared.snapshot.load_full(), shared.decision_id(), now());
-        Self { shared, inbound, exchange, queue: VecDeque::new(), ending: None, admitted }
+        Self { shared, inbound, exchange, queue: VecDeque::new(), ending: None, to_ask: false, admitted }
     }
 
     /// The next message for Envoy, or the end.
@@ -126,7 +128,8 @@ impl Session {
 
     /// Takes one event through the exchange, and whatever the exchange needs for it.
     async fn advance(&mut self) {
-        let Some(mut event) = self.receive().await else { return };
+        let first = if std::mem::take(&mut self.to_ask) { self.ask().await } else { self.receive().await };
+        let Some(mut event) = first else { return };
         loop {
             let Step { replies, next } = self.step(event);
             self.queue.extend(replies.into_iter().map(reply::message));
@@ -137,6 +140,10 @@ impl Session {
                 Next::Wait => return,
                 Next::Identify => event = self.identify().await,
                 Next::Refresh => event = self.refresh().await,
+                Next::Ask if !self.queue.is_empty() => {
+                    self.to_ask = true;
+                    return;
+                }
                 Next::Ask => match self.ask().await {
                     Some(heard) => event = heard,
                     None => return,

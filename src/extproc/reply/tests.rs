@@ -145,3 +145,12 @@ fn what_an_earlier_filter_planted_is_overwritten_before_and_with_the_verdict() {
     let allowed = Reply::RequestBody { edits: HeaderEdits::default(), verdict: verdict(true, Some("cases")) };
     assert_eq!(keys(allowed), (Some(true), Some("cases".to_owned())));
 }
+
+/// Envoy reads nothing else of such a message, and nothing in it may look like a verdict.
+#[test]
+fn more_time_is_no_reply() {
+    let message = read(Reply::MoreTime(Duration::from_millis(2500)));
+    let time = message.override_message_timeout.expect("a time");
+    assert_eq!((time.seconds, time.nanos), (2, 500_000_000));
+    assert_eq!((message.response, message.dynamic_metadata), (None, None));
+}
