@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod explain;
 mod record;
 mod report;
 mod schema;
@@ -27,6 +28,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Write down what a server offers, for a person to price; or check what changed since.
     Record(record::RecordArgs),
+    /// Say what would be decided about a call, and by which rung.
+    Explain(explain::ExplainArgs),
     /// Read audit lines and print what shadow mode let pass that enforcing would have refused.
     Report(report::ReportArgs),
     /// Print the JSON Schema of the configuration.
@@ -42,6 +45,7 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(args),
         Command::Record(args) => record::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),

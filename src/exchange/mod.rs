@@ -200,6 +200,12 @@ impl Exchange {
         Some((Arc::clone(checking.accepted.server.freshness.as_ref()?), checking.since))
     }
 
+    /// The refusals that were recorded and not carried out (shadow mode): the rung and the code of each, in order.
+    #[must_use]
+    pub fn spared(&self) -> &[(Rung, String)] {
+        self.facts.spared_by()
+    }
+
     /// The one record of this exchange's decision, once it is complete; `None` before and after.
     pub fn take_record(&mut self) -> Option<Record> {
         self.facts.take_record()
