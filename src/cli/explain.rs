@@ -18,8 +18,7 @@ use portcullis::explain::{self, Explained, World};
 use portcullis::identity::KeyStores;
 use portcullis::ladder::{Server, Snapshot};
 
-#[allow(unused_imports)]
-pub(super) use report::{json, shown};
+pub(super) use report::shown;
 
 /// The request is answered here: refused, or a metadata document.
 const ANSWERED: u8 = 3;

@@ -7,6 +7,7 @@ mod record;
 mod report;
 mod schema;
 mod serve;
+mod test;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Read audit lines and print what shadow mode let pass that enforcing would have refused.
     Report(report::ReportArgs),
+    /// Try cases: calls and what is to become of each. For CI of policy repositories.
+    Test(test::TestArgs),
     /// Print the JSON Schema of the configuration.
     Schema(schema::SchemaArgs),
     /// Show the whole story on loopback: identity provider, MCP server, Portcullis, Envoy.
@@ -47,6 +50,7 @@ pub fn run() -> ExitCode {
         Command::Record(args) => record::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };

@@ -26,6 +26,7 @@ use crate::gates::{Question, Ruling};
 use crate::identity::{Caller, IdentityFault, Presented};
 use crate::ladder::{Head, Server, Snapshot, token};
 use crate::message::headers::Headers;
+use crate::protocol::Method;
 use crate::refusal::{Addressee, Denials, Reason, Refusal, Rung, render};
 use crate::telemetry::audit::{Outcome, Record};
 use crate::upstream::Freshness;
@@ -198,6 +199,13 @@ impl Exchange {
     pub fn outdated(&self) -> Option<(Arc<Freshness>, Instant)> {
         let State::Checking(checking) = &self.state else { return None };
         Some((Arc::clone(checking.accepted.server.freshness.as_ref()?), checking.since))
+    }
+
+    /// The method whose answer is awaited and will be read.
+    #[must_use]
+    pub fn awaits(&self) -> Option<Method> {
+        let State::AwaitingAnswer(asking) = &self.state else { return None };
+        Some(asking.asked.method)
     }
 
     /// The refusals that were recorded and not carried out (shadow mode): the rung and the code of each, in order.

@@ -11,6 +11,7 @@
 
 mod call;
 pub mod http;
+mod listing;
 mod rungs;
 
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::ladder::server::Matcher;
 use crate::ladder::{Head, Server, Snapshot};
 use crate::message::json::{Document, Kind, Limits};
 use crate::message::write;
-use crate::policy::Explanation;
+use crate::policy::{Explanation, Label};
 use crate::telemetry::audit::Outcome as Verdict;
 
 pub use call::{Call, Unaskable};
@@ -97,6 +98,8 @@ pub struct Explained {
     pub would_refuse: Vec<String>,
     /// What the call is about, by the price list's label where there is one; empty for nothing of its own.
     pub capability: String,
+    /// Of a listing that is forwarded: the recorded capabilities that the caller is shown, when the server offers them all.
+    pub visible: Option<Vec<Label>>,
     /// What the operator's log would say.
     pub log: Option<String>,
 }
@@ -106,6 +109,8 @@ pub struct Explained {
 struct Trace {
     server: Option<Arc<Server>>,
     caller: Option<Arc<Caller>>,
+    /// The request's id, byte for byte.
+    id: Option<String>,
     /// Whether the body was handed over.
     body: bool,
     gates: rungs::Asked,
@@ -129,7 +134,8 @@ pub async fn explain(snapshot: &Arc<Snapshot>, asked: Asked, world: World) -> Ex
         Ok(Route::Guarded(server)) => Some(server),
         Ok(Route::Pass) | Err(_) => None,
     };
-    let (mut trace, mut body) = (Trace { server, ..Trace::default() }, Some(body));
+    let id = listing::id(&body);
+    let (mut trace, mut body) = (Trace { server, id, ..Trace::default() }, Some(body));
     let mut event = Event::RequestHeaders(head);
     loop {
         let step = exchange.step(event, now());
@@ -156,7 +162,10 @@ pub async fn explain(snapshot: &Arc<Snapshot>, asked: Asked, world: World) -> Ex
             Next::Finish | Next::Fail => break,
         };
     }
-    told(exchange, trace)
+    let visible = listing::visible(&mut exchange, &trace, now());
+    let mut explained = told(exchange, trace);
+    explained.visible = visible;
+    explained
 }
 
 async fn identify(exchange: &Exchange, who: &Who, trace: &mut Trace) -> Event {
@@ -224,6 +233,7 @@ fn told(mut exchange: Exchange, trace: Trace) -> Explained {
         would_refuse: spared.into_iter().map(|(_, code)| code).collect(),
         capability: record.as_ref().map(|record| record.capability.to_string()).unwrap_or_default(),
         log: record.and_then(|record| record.log),
+        visible: None,
         server,
         caller: trace.caller,
     }

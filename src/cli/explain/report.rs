@@ -10,7 +10,7 @@ use portcullis::gates::Asker;
 
 /// The JSON form.
 #[derive(Serialize)]
-pub(in crate::cli) struct View<'a> {
+struct View<'a> {
     principal: Option<PrincipalView<'a>>,
     matched_rules: Vec<RuleView<'a>>,
     denied_by: Option<usize>,
@@ -73,7 +73,7 @@ fn permissions(explained: &Explained) -> Vec<String> {
 }
 
 /// The JSON form of what was decided.
-pub(in crate::cli) fn json(explained: &Explained) -> View<'_> {
+fn json(explained: &Explained) -> View<'_> {
     let principal = explained.caller.as_deref().map(|caller| {
         let principal = &caller.principal;
         PrincipalView {
@@ -134,6 +134,11 @@ pub(super) fn text(explained: &Explained) -> Result<String, fmt::Error> {
             explained.would_refuse.join(", ")
         )?,
         Some(answer) => answered(answer, &mut out)?,
+    }
+    if let Some(visible) = &explained.visible {
+        let labels: Vec<String> = visible.iter().map(|label| shown(&label.to_string())).collect();
+        let labels = if labels.is_empty() { "nothing".to_owned() } else { labels.join(", ") };
+        writeln!(out, "of what was recorded the caller is shown: {labels}")?;
     }
     if let Some(log) = &explained.log {
         writeln!(out, "\nfor the operator: {}", shown(log))?;

@@ -5,10 +5,11 @@ use serde_json::Value;
 use super::{Schema, schema};
 use crate::config::tree::{Content, Node};
 
-const COMMITTED: [(Schema, &str); 3] = [
+const COMMITTED: [(Schema, &str); 4] = [
     (Schema::Configuration, "docs/portcullis.schema.json"),
     (Schema::Policy, "docs/policy.schema.json"),
     (Schema::Record, "docs/record.schema.json"),
+    (Schema::Test, "docs/test.schema.json"),
 ];
 
 #[test]
