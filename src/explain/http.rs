@@ -30,7 +30,7 @@ pub fn read(bytes: &[u8], scheme: &str, attributes: Attributes) -> Result<(Head,
         if header.name == "host" {
             host = Some(header.value);
         } else {
-            headers.push(header);
+            add(&mut headers, header);
         }
     }
     let fault = |line, message: &str| Malformed { line, message: message.to_owned() };
@@ -57,6 +57,18 @@ pub fn read(bytes: &[u8], scheme: &str, attributes: Attributes) -> Result<(Head,
         all.push(pseudo("content-length", body.len().to_string().as_bytes()));
     }
     Ok((Head { headers: Headers::new(all), attributes, ends: body.is_empty(), modes: Modes::Whole }, body))
+}
+
+/// Envoy joins repeats of these two with a comma and hands over the others one by one (ladder.md, rung 4).
+fn add(headers: &mut Vec<Header>, header: Header) {
+    let joined = matches!(header.name.as_str(), "authorization" | "content-type");
+    match headers.iter_mut().find(|known| joined && known.name == header.name) {
+        Some(known) => {
+            known.value.push(b',');
+            known.value.extend_from_slice(&header.value);
+        }
+        None => headers.push(header),
+    }
 }
 
 struct Lines<'a> {
