@@ -239,7 +239,7 @@ fn explain_and_the_wire_say_the_same_in_shadow_mode_and_with_other_denials() {
         ("unlisted_method_status: 404", "unlisted_method_status: 400"),
         ("code: -32000", "code: -32055"),
     ];
-    agree(&hidden, 0xfade, 15, 40);
+    agree(&hidden, 0xfade, 15, 30);
 }
 
 /// Sends every generated call through Envoy and explains it, by its claims and by its token.
