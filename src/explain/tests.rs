@@ -39,10 +39,19 @@ fn the_refusing_rung_is_the_last_that_speaks() {
     assert_eq!(of(READER, "tool:search"), ["to 16"]);
     assert_eq!(of(READER, "tool:update"), ["to 12", "13 permission refuse policy.not_permitted"]);
     assert_eq!(of(READER, "tool:other"), ["to 12", "13 permission refuse policy.unpriced"]);
-    assert_eq!(of(r#"{"sub":"eve","scope":"mcp"}"#, "search"), ["to 11", "12 policy refuse policy.no_permissions"]);
-    assert_eq!(of(r#"{"sub":"eve"}"#, "search"), ["to 6", "7 scope refuse scope.insufficient"]);
-    assert_eq!(of(r#"{"sub":"eve","exp":1}"#, "search"), ["to 5", "6 token refuse token.expired"]);
-    let editor = r#"{"sub":"bo","groups":"editors","scope":"mcp"}"#;
+    assert_eq!(
+        of(r#"{"sub":"eve","email":"eve@x.org","email_verified":true,"scope":"mcp"}"#, "search"),
+        ["to 11", "12 policy refuse policy.no_permissions"]
+    );
+    assert_eq!(
+        of(r#"{"sub":"eve","email":"eve@x.org","email_verified":true}"#, "search"),
+        ["to 6", "7 scope refuse scope.insufficient"]
+    );
+    assert_eq!(
+        of(r#"{"sub":"eve","email":"eve@x.org","email_verified":true,"exp":1}"#, "search"),
+        ["to 5", "6 token refuse token.expired"]
+    );
+    let editor = r#"{"sub":"bo","email":"bo@x.org","email_verified":true,"groups":"editors","scope":"mcp"}"#;
     assert_eq!(of(editor, "update"), ["to 13", "14 scope refuse scope.insufficient"]);
     assert_eq!(of(READER, "cases://case/7"), ["to 12", "13 permission refuse policy.not_permitted"]);
     assert_eq!(of(READER, "resource:index"), ["to 15"]);
@@ -56,7 +65,7 @@ fn the_refusing_rung_is_the_last_that_speaks() {
 #[test]
 fn a_baseline_scope_that_is_told_late_is_still_rung_seven() {
     let world = world(&[("step_up: challenge", "step_up: frame")]);
-    let held = explained(&world, r#"{"sub":"eve"}"#, call("search"), false);
+    let held = explained(&world, r#"{"sub":"eve","email":"eve@x.org","email_verified":true}"#, call("search"), false);
     assert_eq!(told(&held), ["to 10", "7 scope refuse scope.insufficient"]);
     assert_eq!(held.reason.as_deref(), Some("scope.insufficient"));
 }
@@ -64,7 +73,12 @@ fn a_baseline_scope_that_is_told_late_is_still_rung_seven() {
 #[test]
 fn shadow_mode_forwards_and_tells_what_it_would_have_refused() {
     let world = world(&[("kind: mcp", "kind: mcp\n  mode: shadow")]);
-    let spared = explained(&world, r#"{"sub":"eve","scope":"mcp"}"#, call("update"), false);
+    let spared = explained(
+        &world,
+        r#"{"sub":"eve","email":"eve@x.org","email_verified":true,"scope":"mcp"}"#,
+        call("update"),
+        false,
+    );
     assert_eq!(
         told(&spared),
         [
@@ -85,7 +99,7 @@ fn gates_are_asked_only_when_they_are_to_be() {
     let assumed = explained(&world, READER, call("search"), false);
     assert_eq!((told(&assumed), assumed.answer), (vec!["to 16".to_owned(), "17 gate skip not asked".to_owned()], None));
     let asked = explained(&world, READER, call("search"), true);
-    assert_eq!(told(&asked), ["to 16", "17 gate refuse gate.denied"]);
+    assert_eq!(told(&asked), ["to 16", "17 gate refuse cel.denied"]);
 }
 
 #[test]
@@ -197,12 +211,16 @@ fn claims_are_completed_only_where_they_say_nothing() {
 fn vouched_claims_are_checked_like_a_tokens() {
     let world = world(&[]);
     let caller = |claims: &str| world.server().authenticator.vouched(claims, 1000);
-    let good = r#"{"iss":"https://auth.acme.com","aud":"https://mcp.acme.com/mcp","sub":"x","exp":2000}"#;
+    let good = r#"{"iss":"https://auth.acme.com","aud":"https://mcp.acme.com/mcp","sub":"x","email":"x@acme.com","email_verified":true,"exp":2000}"#;
     let Claims { subject, .. } = &caller(good).expect("a caller").claims;
     assert_eq!(&**subject, "x");
-    for (from, to) in
-        [("auth.acme", "evil"), ("mcp.acme.com/mcp", "mcp.acme.com/"), ("\"x\"", "\"\""), ("2000", "\"2000\"")]
-    {
+    for (from, to) in [
+        ("auth.acme", "evil"),
+        ("mcp.acme.com/mcp", "mcp.acme.com/"),
+        ("\"x\"", "\"\""),
+        ("true", "1"),
+        ("2000", "\"2000\""),
+    ] {
         assert!(caller(&good.replace(from, to)).is_err(), "{to}");
     }
     assert!(caller("[]").is_err() && caller("").is_err());

@@ -335,3 +335,39 @@ fn the_program_verifies_tokens_and_asks_what_is_live() {
     assert!(code == Some(3) && text.contains("definition  refuse  definition.gone"), "{text}");
     assert_eq!(stack.upstream.count(), 0, "explaining calls nothing");
 }
+
+/// The cases of the example pass; one that fails and a file that is none have codes of their own.
+#[test]
+fn the_program_tries_cases_and_tells_by_its_exit_code() {
+    let example = crate::support::root().join("examples/policy-tests");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_portcullis")).args(arguments).current_dir(&example).output();
+        let output = output.expect("portcullis runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, passed, _) = run(&["test", "cases.yaml"]);
+    assert!(code == Some(0) && passed.ends_with(" passed, 0 failed\n"), "{passed}");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let write = |name: &str, text: &str| {
+        let file = dir.path().join(name);
+        std::fs::write(&file, text).expect("a file");
+        file.to_str().expect("a path").to_owned()
+    };
+    let failing = write("failing.yaml", "cases:\n- {name: one, method: tools/list, expect: allow}\n");
+    let (code, told, _) = run(&["test", "--config", "portcullis.yaml", &failing]);
+    let line = "FAIL  one: expected allow, got refuse token.missing (rung token, no rule)\n0 passed, 1 failed\n";
+    assert_eq!((code, told.as_str()), (Some(1), line));
+    let (code, told, fault) = run(&["test", "policy.yaml"]);
+    assert!(code == Some(2) && told.is_empty() && fault.starts_with("policy.yaml:1:1: "), "{fault}");
+    let request = write("request.http", "POST /mcp\n");
+    for arguments in [
+        &["explain", "--config", "portcullis.yaml", "--request", &request][..],
+        &["explain", "--config", "portcullis.yaml", "--server", "other", "--method", "tools/list"],
+        &["explain", "--config", "policy.yaml", "--method", "tools/list"],
+        &["explain", "--config", "portcullis.yaml", "--claims", "{}", "--token", "x", "--method", "tools/list"],
+    ] {
+        let (code, told, fault) = run(arguments);
+        assert!(code == Some(2) && told.is_empty() && !fault.is_empty(), "{arguments:?}: {told}{fault}");
+    }
+}

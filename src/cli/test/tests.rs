@@ -69,10 +69,10 @@ cases:
 - {name: four, method: tools/list, expect: {visible: ['tool:']}}
 ";
     let expected = "\
-cases.yaml:2:21: cases[0].server: expected a server `other`; the configuration has `cases`
+cases.yaml:2:23: cases[0].server: expected a server `other`; the configuration has `cases`
 cases.yaml:3:27: cases[1].capability: expected the URI of a resource, got `resource:case`, which is the template cases://case/{id}
 cases.yaml:4:3: cases[2]: expected a method such as tools/list, or a capability such as tool:search
-cases.yaml:5:42: cases[3].expect: expected a capability such as tool:search, prompt:triage or resource:case, found no name in `tool:`
+cases.yaml:5:44: cases[3].expect: expected a capability such as tool:search, prompt:triage or resource:case, found no name in `tool:`
 ";
     assert_eq!(outcome(cases).expect_err("faults"), expected);
     let args = TestArgs { file: example("policy.yaml"), config: None, json: false };
