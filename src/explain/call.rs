@@ -116,9 +116,8 @@ fn name(server: &Server, method: &str, text: &str) -> Result<Named, Unaskable> {
     let wanted = match Method::parse(method) {
         Some(Method::ToolsCall) => Kind::Tool,
         Some(Method::PromptsGet) => Kind::Prompt,
-        Some(Method::ResourcesRead | Method::Listen) => return uri(server, &label, text),
         Some(Method::Complete) if label.kind() == Kind::Prompt => return Ok(Named::of(&label)),
-        Some(Method::Complete) => return uri(server, &label, text),
+        Some(Method::ResourcesRead | Method::Listen | Method::Complete) => return uri(server, &label, text),
         _ => return Err(Unaskable(format!("expected no capability for {method}, got `{text}`"))),
     };
     if label.kind() == wanted {

@@ -17,7 +17,7 @@ fn explained(world: &testing::World, claims: &str, call: Call<'_>, gates: bool) 
     runtime.block_on(explain(&world.snapshot, Asked { head, body, who }, World { live: false, gates }))
 }
 
-fn call<'a>(capability: &'a str) -> Call<'a> {
+fn call(capability: &str) -> Call<'_> {
     Call { capability: Some(capability), ..Call::default() }
 }
 
