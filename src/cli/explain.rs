@@ -55,15 +55,22 @@ pub(super) struct ExplainArgs {
     /// A whole HTTP/1.1 request instead: request line, headers, a blank line, the body.
     #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
+    #[command(flatten)]
+    world: WorldArgs,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is asked of others rather than assumed.
+#[derive(Args, Default)]
+struct WorldArgs {
     /// List the server, as a real call would; else the record is taken for what it offers.
     #[arg(long)]
     live: bool,
     /// Ask the gates, as a real call would; else they are taken to have no objection.
     #[arg(long)]
     ask_gates: bool,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Explains one call. Exits with 0 when it is forwarded, 3 when it is answered here, 2 when nothing could be decided.
@@ -87,7 +94,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
 fn decide(args: &ExplainArgs) -> Result<Explained, String> {
     let snapshot = load(&args.config)?;
     let asked = input::asked(args, &snapshot).map_err(|fault| format!("portcullis: {fault}\n"))?;
-    let world = World { live: args.live, gates: args.ask_gates };
+    let world = World { live: args.world.live, gates: args.world.ask_gates };
     Ok(runtime()?.block_on(explain::explain(&snapshot, asked, world)))
 }
 

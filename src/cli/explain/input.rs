@@ -15,25 +15,22 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// What is asked; an error says what is wrong with the options.
 pub(super) fn asked(args: &ExplainArgs, snapshot: &Snapshot) -> Result<Asked, String> {
     let name = args.server.as_deref();
-    let (mut head, body) = match &args.request {
-        Some(file) => {
-            let server = match (name, snapshot.servers()) {
-                (None, servers) if servers.len() > 1 => None,
-                _ => Some(super::server(snapshot, name)?),
-            };
-            let scheme = server.or(snapshot.servers().first()).map_or("https", |server| &server.resource.scheme);
-            let attributes = explain::attributes(server.map(AsRef::as_ref));
-            http::read(&read(file)?, scheme, attributes).map_err(|fault| format!("{}: {fault}", file.display()))?
-        }
-        None => {
-            let arguments = args.arguments.as_deref().map(|text| text_or_file(text, &['{', '['])).transpose()?;
-            let call = Call {
-                method: args.method.as_deref(),
-                capability: args.capability.as_deref(),
-                arguments: arguments.as_deref(),
-            };
-            call.request(super::server(snapshot, name)?).map_err(|fault| fault.to_string())?
-        }
+    let (mut head, body) = if let Some(file) = &args.request {
+        let server = match (name, snapshot.servers()) {
+            (None, servers) if servers.len() > 1 => None,
+            _ => Some(super::server(snapshot, name)?),
+        };
+        let scheme = server.or(snapshot.servers().first()).map_or("https", |server| &server.resource.scheme);
+        let attributes = explain::attributes(server.map(AsRef::as_ref));
+        http::read(&read(file)?, scheme, attributes).map_err(|fault| format!("{}: {fault}", file.display()))?
+    } else {
+        let arguments = args.arguments.as_deref().map(|text| text_or_file(text, &['{', '['])).transpose()?;
+        let call = Call {
+            method: args.method.as_deref(),
+            capability: args.capability.as_deref(),
+            arguments: arguments.as_deref(),
+        };
+        call.request(super::server(snapshot, name)?).map_err(|fault| fault.to_string())?
     };
     if let Some(file) = &args.token {
         let token = utf8(file, read(file)?)?;
