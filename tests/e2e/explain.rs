@@ -104,20 +104,16 @@ fn message(choices: &mut Choices) -> Value {
                 [json!({"type": "ref/prompt", "name": "triage"}), json!({"type": "ref/resource", "uri": uri})];
             json!({"ref": choices.of(&reference), "argument": {"name": "id", "value": "1"}})
         }),
-        9 => fixture::rpc(
-            *choices.of(&["ping", "initialize", "tools/List", "resources/subscribe", "tasks/get"]),
-            json!({"name": name}),
-        ),
-        _ => fixture::rpc(
-            *choices.of(&[
-                "tools/list",
-                "prompts/list",
-                "resources/list",
-                "resources/templates/list",
-                "server/discover",
-            ]),
-            json!({}),
-        ),
+        9 => {
+            let method: &str =
+                choices.of::<&str>(&["ping", "initialize", "tools/List", "resources/subscribe", "tasks/get"]);
+            fixture::rpc(method, json!({"name": name}))
+        }
+        _ => {
+            let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"];
+            let method: &'static str = choices.of::<&'static str>(&lists);
+            fixture::rpc(method, json!({}))
+        }
     }
 }
 
@@ -243,12 +239,12 @@ fn explain_and_the_wire_say_the_same_in_shadow_mode_and_with_other_denials() {
 }
 
 /// Sends every generated call through Envoy and explains it, by its claims and by its token.
-fn agree(edits: &[(&str, &str)], seed: u64, reasons: usize, forwarded: usize) {
+fn agree(edits: &[(&str, &str)], start: u64, reasons: usize, forwarded: usize) {
     let stack = Stack::with(edits, &[]);
     let file = stack.dir.path().join("portcullis.yaml");
     let loaded = config::load(&file, &KeyStores::new());
     let snapshot = Arc::new(loaded.serving.expect("no faults").snapshot);
-    let (mut choices, all) = (Choices(seed), claims());
+    let (mut choices, all) = (Choices(start), claims());
     let (mut seen, mut passed) = (BTreeSet::new(), 0);
     for number in 0..CALLS {
         let request = request(&mut choices);
