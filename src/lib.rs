@@ -21,6 +21,7 @@
 //! | [`refusal`] | the closed enum of reasons; class, status, code, text; the frame |
 //! | [`message`] | bytes to meaning: strict JSON reader, SSE framing, splicing |
 //! | [`gates`] | external opinions on a call: ext_authz, our own gRPC contract, a judging model, CEL rules |
+//! | [`explain`] | what would be decided about a call, and by which rung: drives an exchange without Envoy |
 //! | [`telemetry`] | counters, audit, logs |
 #![forbid(unsafe_code)]
 // Nothing in here may panic while a call is judged, nor cut a number short.
@@ -41,6 +42,7 @@
 
 pub mod config;
 pub mod exchange;
+pub mod explain;
 pub mod extproc;
 pub mod gates;
 pub mod identity;

@@ -2,10 +2,12 @@
 
 mod check;
 mod demo;
+mod explain;
 mod record;
 mod report;
 mod schema;
 mod serve;
+mod test;
 
 use std::process::ExitCode;
 
@@ -27,8 +29,12 @@ enum Command {
     Check(check::CheckArgs),
     /// Write down what a server offers, for a person to price; or check what changed since.
     Record(record::RecordArgs),
+    /// Say what would be decided about a call, and by which rung.
+    Explain(explain::ExplainArgs),
     /// Read audit lines and print what shadow mode let pass that enforcing would have refused.
     Report(report::ReportArgs),
+    /// Try cases: calls and what is to become of each. For CI of policy repositories.
+    Test(test::TestArgs),
     /// Print the JSON Schema of the configuration.
     Schema(schema::SchemaArgs),
     /// Show the whole story on loopback: identity provider, MCP server, Portcullis, Envoy.
@@ -42,7 +48,9 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(args),
         Command::Record(args) => record::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };

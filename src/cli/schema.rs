@@ -24,6 +24,8 @@ enum Of {
     Policy,
     /// The YAML file of a record
     Record,
+    /// The cases of `portcullis test`
+    Test,
 }
 
 /// Prints the schema.
@@ -35,6 +37,7 @@ pub(super) fn run(SchemaArgs { of }: SchemaArgs) -> anyhow::Result<ExitCode> {
         Of::Configuration => Schema::Configuration,
         Of::Policy => Schema::Policy,
         Of::Record => Schema::Record,
+        Of::Test => Schema::Test,
     });
     std::io::stdout().lock().write_all(schema.as_bytes())?;
     Ok(ExitCode::SUCCESS)

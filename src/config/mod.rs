@@ -7,6 +7,7 @@
 //! Nothing here runs while calls are judged: [`load`] makes immutable tables, and whoever reloads calls it again. A file
 //! that does not load gives no tables at all, so there is nothing half-loaded that could decide.
 
+mod cases;
 mod deserialize;
 mod load;
 mod located;
@@ -15,6 +16,7 @@ pub mod recording;
 mod schema;
 mod tree;
 
+pub use cases::{CaseSource, Cases, CasesSource, ClaimsSource, Expect};
 pub use load::{Loaded, Recording, Serving, load};
 pub use located::Located;
 pub use model::*;

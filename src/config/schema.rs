@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-use super::Configuration;
+use super::{CasesSource, Configuration};
 use crate::policy::PolicySource;
 use crate::record::RecordSource;
 
@@ -15,6 +15,8 @@ pub enum Schema {
     Policy,
     /// The YAML file of a record.
     Record,
+    /// The cases of `portcullis test`.
+    Test,
 }
 
 /// The JSON Schema (2020-12) of a file, as indented JSON with a line feed at the end.
@@ -24,6 +26,7 @@ pub fn schema(of: Schema) -> String {
         Schema::Configuration => root::<Configuration>(),
         Schema::Policy => root::<PolicySource>(),
         Schema::Record => root::<RecordSource>(),
+        Schema::Test => root::<CasesSource>(),
     };
     format!("{value:#}\n")
 }

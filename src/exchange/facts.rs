@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::protocol::Method;
 use crate::refusal::frame::Tier;
-use crate::refusal::{GateCode, GateMark, Reason, Refusal};
+use crate::refusal::{GateCode, GateMark, Reason, Refusal, Rung};
 use crate::telemetry::audit::{Outcome, Record, Screened};
 
 /// Most bytes of a caller's word (a method, a name, a URI) in a record.
@@ -68,11 +68,13 @@ pub struct Facts {
     started: Instant,
     closed: bool,
     taken: bool,
+    /// Who said each of `record.would_refuse`.
+    spared: Vec<(Rung, String)>,
 }
 
 impl Facts {
     pub(super) fn new(decision: String, started: Instant) -> Self {
-        Self { record: Record::new(decision), started, closed: false, taken: false }
+        Self { record: Record::new(decision), started, closed: false, taken: false, spared: Vec::new() }
     }
 
     pub(super) fn decision(&self) -> &str {
@@ -164,9 +166,15 @@ impl Facts {
             self.record.enforced = false;
         }
         self.record.would_refuse.push(refusal.error().to_owned());
+        self.spared.push((refusal.rung, refusal.error().to_owned()));
         if let Some(log) = &refusal.log {
             self.note(log);
         }
+    }
+
+    /// The refusals that were recorded only, and who said them.
+    pub(super) fn spared_by(&self) -> &[(Rung, String)] {
+        &self.spared
     }
 
     /// Whether a refusal was recorded only.
@@ -178,6 +186,7 @@ impl Facts {
     pub(super) fn climb(&mut self) {
         if self.spared() {
             self.record.would_refuse.clear();
+            self.spared.clear();
             self.record.reason = None;
             self.record.rung = None;
             self.record.gate = None;

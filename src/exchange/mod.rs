@@ -26,6 +26,7 @@ use crate::gates::{Question, Ruling};
 use crate::identity::{Caller, IdentityFault, Presented};
 use crate::ladder::{Head, Server, Snapshot, token};
 use crate::message::headers::Headers;
+use crate::protocol::Method;
 use crate::refusal::{Addressee, Denials, Reason, Refusal, Rung, render};
 use crate::telemetry::audit::{Outcome, Record};
 use crate::upstream::Freshness;
@@ -201,6 +202,19 @@ impl Exchange {
     pub fn outdated(&self) -> Option<(Arc<Freshness>, Instant)> {
         let State::Checking(checking) = &self.state else { return None };
         Some((Arc::clone(checking.accepted.server.freshness.as_ref()?), checking.since))
+    }
+
+    /// The method whose answer is awaited and will be read.
+    #[must_use]
+    pub fn awaits(&self) -> Option<Method> {
+        let State::AwaitingAnswer(asking) = &self.state else { return None };
+        Some(asking.asked.method)
+    }
+
+    /// The refusals that were recorded and not carried out (shadow mode): the rung and the code of each, in order.
+    #[must_use]
+    pub fn spared(&self) -> &[(Rung, String)] {
+        self.facts.spared_by()
     }
 
     /// The one record of this exchange's decision, once it is complete; `None` before and after.

@@ -114,6 +114,43 @@ impl Authenticator {
         Ok(caller)
     }
 
+    /// The caller that these claims make, as JSON text, when somebody vouches for them: every check but that of a
+    /// signature. With `peer` their `sub` is the certificate's SPIFFE id; with `static` they do not matter.
+    ///
+    /// For tools that explain a decision ahead of time; no request comes here.
+    ///
+    /// # Errors
+    /// As [`Authenticator::authenticate`].
+    pub fn vouched(&self, claims: &str, now: u64) -> Result<Arc<Caller>, IdentityFault> {
+        let read = || {
+            jwt::claims(claims.as_bytes())
+                .map_err(|fault| IdentityFault::invalid("the access token's claims cannot be read", fault))
+        };
+        let caller = match &self.kind {
+            Kind::Static(caller) => return Ok(Arc::clone(caller)),
+            Kind::Jwt(Jwt { rules, .. }) | Kind::Introspection(_, rules) | Kind::EnvoyJwt { rules, .. } => {
+                self.judge.caller(rules.check(read()?, now)?)
+            }
+            Kind::Peer { rules, scopes } => {
+                let document = read()?;
+                let id = document.root().get("sub").and_then(|id| id.as_str());
+                self.judge.peer(rules.accept(id)?, scopes)?
+            }
+        };
+        Ok(Arc::new(caller))
+    }
+
+    /// The issuer and an audience that claims must name here; `None` where no token is asked for.
+    #[must_use]
+    pub fn expects(&self) -> Option<(&str, &str)> {
+        match &self.kind {
+            Kind::Jwt(Jwt { rules, .. }) | Kind::Introspection(_, rules) | Kind::EnvoyJwt { rules, .. } => {
+                Some(rules.expects())
+            }
+            Kind::Peer { .. } | Kind::Static(_) => None,
+        }
+    }
+
     /// Whether a caller without identity can be told to get a token; `peer` and `static` have no challenge.
     #[must_use]
     pub fn challenges(&self) -> bool {

@@ -93,6 +93,11 @@ impl ClaimRules {
         Ok(Checked { claims, expires_at })
     }
 
+    /// The issuer, and the audience that is always accepted: the resource itself.
+    pub(super) fn expects(&self) -> (&str, &str) {
+        (&self.issuer, self.audiences.first().map_or("", |audience| audience))
+    }
+
     fn check_issuer(&self, root: Value<'_>) -> Result<(), IdentityFault> {
         match text(root, "iss")? {
             Some(issuer) if *issuer == *self.issuer => Ok(()),

@@ -30,3 +30,13 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, Undecodable> {
     let bytes = STANDARD.decode(inside).map_err(|_| Undecodable)?;
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Undecodable)
 }
+
+/// The header value that [`decode`] reads as `text`: the text itself where it can stand in a header, else the Base64
+/// sentinel.
+#[must_use]
+pub fn encode(text: &str) -> String {
+    let plain = text.bytes().all(|byte| matches!(byte, b'\t' | 0x20..=0x7E))
+        && text.trim_matches([' ', '\t']) == text
+        && !text.starts_with(PREFIX);
+    if plain { text.to_owned() } else { format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(text)) }
+}

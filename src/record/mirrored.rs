@@ -109,6 +109,16 @@ impl Mirrored {
         self.parameters.push(Parameter { path: path.into(), header, written: format!("Mcp-Param-{name}").into() });
     }
 
+    /// What a client that follows the annotations sends with `arguments`: headers by lower-case name, values not yet encoded.
+    #[must_use]
+    pub fn headers(&self, arguments: Option<Value<'_>>) -> Vec<(&str, String)> {
+        let said = |parameter: &'_ Parameter| {
+            let value = parameter.of(arguments)?;
+            Some(value.as_str().unwrap_or(value.raw()).to_owned())
+        };
+        self.parameters.iter().filter_map(|parameter| Some((&*parameter.header, said(parameter)?))).collect()
+    }
+
     /// Compares each annotated parameter of `arguments` with its header. `header` gives the decoded value under a lower-case
     /// name, an error for one that cannot be decoded.
     ///
@@ -132,13 +142,18 @@ impl Mirrored {
 }
 
 impl Parameter {
+    /// Its value among `arguments`; `None` for `null` too.
+    fn of<'a>(&self, arguments: Option<Value<'a>>) -> Option<Value<'a>> {
+        let value = self.path.iter().try_fold(arguments?, |value, key| value.get(key));
+        value.filter(|value| !value.is_null())
+    }
+
     fn check<E>(
         &self,
         arguments: Option<Value<'_>>,
         header: Option<Result<Cow<'_, str>, E>>,
     ) -> Result<(), &'static str> {
-        let value = arguments.and_then(|root| self.path.iter().try_fold(root, |value, key| value.get(key)));
-        match (value.filter(|value| !value.is_null()), header) {
+        match (self.of(arguments), header) {
             (None, None) => Ok(()),
             (None, Some(_)) => Err("is there, but its argument is not"),
             (Some(_), None) => Err("is missing, but its argument is there"),

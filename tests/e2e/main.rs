@@ -11,6 +11,7 @@ mod arguments;
 mod clients;
 mod drift;
 mod egress;
+mod explain;
 mod gates;
 mod harness;
 mod identities;

@@ -128,3 +128,24 @@ fn faulty_annotations_are_told_and_open_nothing() {
         assert_eq!(recognised(&schema), (vec!["mcp-param-a".to_owned()], 1), "{kind}");
     }
 }
+
+#[test]
+fn what_a_client_would_send_is_what_is_demanded() {
+    let (schema, arguments) = (
+        document(SCHEMA),
+        document(r#"{"region": "us west", "limit": 42, "dry": null, "to": {"city": "\u4e16界"}, "free": "x"}"#),
+    );
+    let (mirrored, _) = Mirrored::of(schema.root());
+    let sent = mirrored.headers(Some(arguments.root()));
+    let owned = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let named: Vec<_> = sent.iter().map(|(name, value)| owned(name, value)).collect();
+    let expected =
+        [owned("mcp-param-region", "us west"), owned("mcp-param-limit", "42"), owned("mcp-param-to-city", "世界")];
+    assert_eq!(named, expected);
+    let header = |name: &str| {
+        let (_, value) = sent.iter().find(|(own, _)| *own == name)?;
+        Some(Ok::<_, ()>(Cow::Borrowed(value.as_str())))
+    };
+    assert_eq!(mirrored.check(Some(arguments.root()), header).map_err(|mismatch| mismatch.to_string()), Ok(()));
+    assert_eq!(mirrored.headers(None), []);
+}
