@@ -9,6 +9,7 @@
 
 mod arguments;
 mod clients;
+mod conformance;
 mod drift;
 mod egress;
 mod gates;
