@@ -7,6 +7,7 @@ mod rust;
 mod typescript;
 
 use std::io::Read as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -110,10 +111,16 @@ fn assert_nothing_refused_passed(scene: &Scene) {
     assert!(stranger.is_none(), "expected our credential on every request, got {stranger:?}");
 }
 
-/// Runs a client's script as the reader, and what it printed. One that hangs is ended and fails the test, as does one that fails.
+/// Runs a client's script as the reader, and what it printed.
 fn script(name: &'static str, mut command: Command, scene: &Scene, kind: &str) -> Value {
-    command.args([kind, &scene.url(), &scene.stack.reader()]).stdout(Stdio::piped());
-    let mut child = Child::spawn(name, &mut command, scene.stack.dir.path().join("client.log"), Vec::new());
+    command.args([kind, &scene.url(), &scene.stack.reader()]);
+    said(name, command, scene.stack.dir.path())
+}
+
+/// Runs a program, and the JSON that it printed. One that hangs is ended and fails the test, as does one that fails.
+pub(crate) fn said(name: &'static str, mut command: Command, dir: &Path) -> Value {
+    command.stdout(Stdio::piped());
+    let mut child = Child::spawn(name, &mut command, dir.join("client.log"), Vec::new());
     let ended = wait_for(Duration::from_mins(1), || child.ended());
     let mut said = String::new();
     child.kill();

@@ -8,6 +8,7 @@
 )]
 
 mod arguments;
+mod browser;
 mod clients;
 mod conformance;
 mod drift;
