@@ -6,6 +6,7 @@ mod python;
 mod rust;
 mod typescript;
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::child::Child;
 use crate::support::sdk_server::SdkServer;
+use crate::support::sdk_streams::WATCHED;
 use crate::support::{Stack, fixture, wait_for};
 
 /// A stack whose upstream is the SDK's server.
@@ -63,6 +65,22 @@ struct ClientError {
     data: Value,
 }
 
+/// What a client saw of answers that take long.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Streams {
+    /// The steps that a call told of before its `result`.
+    progress: Vec<f64>,
+    result: Value,
+    /// The URIs that a subscription covers, and what it heard of: `tools`, or a URI.
+    honored: Vec<String>,
+    events: Vec<String>,
+    /// The error of a subscription to what the reader may not read.
+    refused: ClientError,
+    /// A permitted call, after another was given up.
+    after: Value,
+}
+
 /// The URI that takes the editor's permission.
 const NARROW: &str = "cases://case/17/internal";
 
@@ -91,6 +109,28 @@ fn assert_readers_story(scene: &Scene, story: &Story) {
         assert!(!error.message.is_empty() && error.data["decision"].is_string(), "{error:?}");
     }
     assert_nothing_refused_passed(scene);
+}
+
+/// The reader's streams, which every client must have seen; and the server learnt of it when the client left two of them.
+#[track_caller]
+fn assert_streams(scene: &Scene, streams: &Streams) {
+    let found = json!({"count": 1, "cases": [{"id": "17", "title": "Printer on fire"}]});
+    assert_eq!((streams.progress.as_slice(), &streams.result), (&[1.0, 2.0, 3.0][..], &found));
+    assert_eq!(streams.honored, [WATCHED]);
+    let heard: BTreeSet<&str> = streams.events.iter().map(String::as_str).collect();
+    assert_eq!(heard, BTreeSet::from(["tools", WATCHED]), "{streams:?}");
+    let reason = (streams.refused.code, &streams.refused.data["error"]);
+    assert_eq!(reason, (-32000, &json!("policy.not_permitted")), "{streams:?}");
+    assert_eq!(streams.after, found);
+    let left = || {
+        let left: BTreeSet<_> = scene.server.left().into_iter().collect();
+        (left == BTreeSet::from(["call", "subscription"])).then_some(())
+    };
+    assert!(
+        wait_for(Duration::from_secs(10), left).is_some(),
+        "expected the server to learn that the client left a call and a subscription, it knows of {:?}",
+        scene.server.left()
+    );
 }
 
 /// The server saw the calls that were permitted, with our credential, and no other.

@@ -1,6 +1,6 @@
 //! The TypeScript SDK's client.
 
-use super::{Scene, Story, assert_readers_story, script};
+use super::{Scene, Story, Streams, assert_readers_story, assert_streams, script};
 use crate::support::root;
 
 fn run(scene: &Scene, kind: &str) -> serde_json::Value {
@@ -23,6 +23,13 @@ fn over_json() {
 #[test]
 fn over_server_sent_events() {
     reader(false);
+}
+
+#[test]
+fn streams_tell_of_their_progress_and_leaving_reaches_the_server() {
+    let scene = Scene::start(false);
+    let streams: Streams = serde_json::from_value(run(&scene, "streams")).expect("what it saw of streams");
+    assert_streams(&scene, &streams);
 }
 
 #[test]
