@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rmcp::model::{ProgressNotificationParam, SubscriptionFilter};
+use rmcp::model::ProgressNotificationParam;
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
 
@@ -54,10 +54,5 @@ impl Streams {
         context.cancelled().await;
         self.leaves("subscription");
         Ok(())
-    }
-
-    /// All that was asked for.
-    pub(crate) fn accepted(requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(requested.clone())
     }
 }
