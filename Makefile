@@ -14,7 +14,8 @@ help:
 	@sed -n 's/^# \([a-z]*  .*\)/\1/p' Makefile
 
 # The dev profile: it builds in a fraction of the release profile's time, and the story is about decisions, not speed.
-demo: tools
+demo:
+	@scripts/tools.sh demo
 	$(CARGO) build --locked
 	exec target/debug/portcullis demo $(if $(filter 1,$(ONCE)),--once)
 
@@ -29,7 +30,8 @@ lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
 
-bench: tools
+bench:
+	@scripts/tools.sh demo
 	$(CARGO) bench --locked --bench core
 	$(CARGO) bench --locked --bench end_to_end
 

@@ -6,7 +6,9 @@ mod python;
 mod rust;
 mod typescript;
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 use crate::gates::servers::{Gate, Say};
 use crate::support::child::Child;
 use crate::support::sdk_server::SdkServer;
+use crate::support::sdk_streams::WATCHED;
 use crate::support::stack::Parts;
 use crate::support::{Stack, fixture, substitute, wait_for};
 
@@ -94,6 +97,22 @@ fn assert_gated(scene: &Scene, gate: &Gate, told: &Gated) {
     assert_eq!((gate.asked(), scene.server.count("search_cases")), (2, 1));
 }
 
+/// What a client saw of answers that take long.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Streams {
+    /// The steps that a call told of before its `result`.
+    progress: Vec<f64>,
+    result: Value,
+    /// The URIs that a subscription covers, and what it heard of: `tools`, or a URI.
+    honored: Vec<String>,
+    events: Vec<String>,
+    /// The error of a subscription to what the reader may not read.
+    refused: ClientError,
+    /// A permitted call, after another was given up.
+    after: Value,
+}
+
 /// The URI that takes the editor's permission.
 const NARROW: &str = "cases://case/17/internal";
 
@@ -124,6 +143,28 @@ fn assert_readers_story(scene: &Scene, story: &Story) {
     assert_nothing_refused_passed(scene);
 }
 
+/// The reader's streams, which every client must have seen; and the server learnt of it when the client left two of them.
+#[track_caller]
+fn assert_streams(scene: &Scene, streams: &Streams) {
+    let found = json!({"count": 1, "cases": [{"id": "17", "title": "Printer on fire"}]});
+    assert_eq!((streams.progress.as_slice(), &streams.result), (&[1.0, 2.0, 3.0][..], &found));
+    assert_eq!(streams.honored, [WATCHED]);
+    let heard: BTreeSet<&str> = streams.events.iter().map(String::as_str).collect();
+    assert_eq!(heard, BTreeSet::from(["tools", WATCHED]), "{streams:?}");
+    let reason = (streams.refused.code, &streams.refused.data["error"]);
+    assert_eq!(reason, (-32000, &json!("policy.not_permitted")), "{streams:?}");
+    assert_eq!(streams.after, found);
+    let left = || {
+        let left: BTreeSet<_> = scene.server.left().into_iter().collect();
+        (left == BTreeSet::from(["call", "subscription"])).then_some(())
+    };
+    assert!(
+        wait_for(Duration::from_secs(10), left).is_some(),
+        "expected the server to learn that the client left a call and a subscription, it knows of {:?}",
+        scene.server.left()
+    );
+}
+
 /// The server saw the calls that were permitted, with our credential, and no other.
 #[track_caller]
 fn assert_nothing_refused_passed(scene: &Scene) {
@@ -142,10 +183,16 @@ fn assert_nothing_refused_passed(scene: &Scene) {
     assert!(stranger.is_none(), "expected our credential on every request, got {stranger:?}");
 }
 
-/// Runs a client's script as the reader, and what it printed. One that hangs is ended and fails the test, as does one that fails.
+/// Runs a client's script as the reader, and what it printed.
 fn script(name: &'static str, mut command: Command, scene: &Scene, kind: &str) -> Value {
-    command.args([kind, &scene.url(), &scene.stack.reader()]).stdout(Stdio::piped());
-    let mut child = Child::spawn(name, &mut command, scene.stack.dir.path().join("client.log"), Vec::new());
+    command.args([kind, &scene.url(), &scene.stack.reader()]);
+    said(name, command, scene.stack.dir.path())
+}
+
+/// Runs a program, and the JSON that it printed. One that hangs is ended and fails the test, as does one that fails.
+pub(crate) fn said(name: &'static str, mut command: Command, dir: &Path) -> Value {
+    command.stdout(Stdio::piped());
+    let mut child = Child::spawn(name, &mut command, dir.join("client.log"), Vec::new());
     let ended = wait_for(Duration::from_mins(1), || child.ended());
     let mut said = String::new();
     child.kill();

@@ -8,7 +8,9 @@
 )]
 
 mod arguments;
+mod browser;
 mod clients;
+mod conformance;
 mod drift;
 mod egress;
 mod explain;

@@ -15,6 +15,7 @@ pub(crate) mod idp;
 pub(crate) mod mcp;
 pub(crate) mod portcullis;
 pub(crate) mod sdk_server;
+pub(crate) mod sdk_streams;
 pub(crate) mod stack;
 pub(crate) mod tls;
 pub(crate) mod upstream;

@@ -12,15 +12,16 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
     GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ServerCapabilities, ServerConfig,
+    ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::sdk_streams::Streams;
 use super::{fixture, mcp};
 
 /// A request as it reached the server: method, name and credential, from its headers.
@@ -40,6 +41,7 @@ pub(crate) struct SdkServer {
     pub(crate) port: u16,
     log: Log,
     tools: Offered,
+    streams: Streams,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -55,15 +57,16 @@ impl SdkServer {
             .with_json_response(json)
             .with_sse_keep_alive(None);
         let tools = Offered::default();
-        let offered = tools.clone();
+        let (offered, streams) = (tools.clone(), Streams::default());
+        let of_service = streams.clone();
         let service: StreamableHttpService<Cases, LocalSessionManager> =
-            StreamableHttpService::new(move || Ok(Cases(offered.clone())), Arc::default(), config);
+            StreamableHttpService::new(move || Ok(Cases(offered.clone(), of_service.clone())), Arc::default(), config);
         let log = Log::default();
         let app = axum::Router::new()
             .nest_service("/mcp", service)
             .layer(middleware::from_fn_with_state(log.clone(), record));
         runtime.spawn(async { axum::serve(listener, app).await });
-        Self { port, log, tools, _runtime: runtime }
+        Self { port, log, tools, streams, _runtime: runtime }
     }
 
     /// From now on lists these tools.
@@ -74,6 +77,11 @@ impl SdkServer {
     /// What reached it so far.
     pub(crate) fn reached(&self) -> Vec<Reached> {
         self.log.lock().expect("no writer panicked").clone()
+    }
+
+    /// Which long answers their callers left before the end ([`Streams`]).
+    pub(crate) fn left(&self) -> Vec<&'static str> {
+        self.streams.left()
     }
 
     /// How often a tool, prompt or resource of this name was asked for.
@@ -99,7 +107,7 @@ impl Reached {
 }
 
 /// The server's side of the protocol.
-struct Cases(Offered);
+struct Cases(Offered, Streams);
 
 /// The answer of [`mcp::result`] in the SDK's own types.
 fn answer<T: DeserializeOwned>(method: &str, params: &Value) -> Ready<Result<T, ErrorData>> {
@@ -109,7 +117,13 @@ fn answer<T: DeserializeOwned>(method: &str, params: &Value) -> Ready<Result<T, 
 
 impl ServerHandler for Cases {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
         ServerConfig::new(capabilities).with_instructions(fixture::INSTRUCTIONS)
     }
 
@@ -158,8 +172,10 @@ impl ServerHandler for Cases {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let query = request.arguments.as_ref().and_then(|arguments| arguments.get("query")).and_then(Value::as_str);
+        self.1.work(query.unwrap_or_default(), &context).await;
         answer::<CallToolResult>("tools/call", &json!({"name": request.name})).await.map(Into::into)
     }
 
@@ -177,5 +193,13 @@ impl ServerHandler for Cases {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         answer::<ReadResourceResult>("resources/read", &json!({"uri": request.uri})).await.map(Into::into)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.1.listen(context).await
     }
 }

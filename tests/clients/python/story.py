@@ -1,4 +1,5 @@
-"""What the Python SDK's client sees: `story.py story|gated|older URL TOKEN` prints it as one JSON object (clients.rs)."""
+"""What the Python SDK's client sees: `story.py story|gated|streams|older URL TOKEN` prints it as one JSON object
+(clients.rs: Story, Gated, Streams)."""
 
 import asyncio
 import json
@@ -48,6 +49,42 @@ async def gated(client):
         }
 
 
+async def streams(client):
+    """A call that tells of its progress, a subscription, one that is refused, and a call that is given up."""
+    progress, events, begun = [], [], asyncio.Event()
+
+    async def step(done, total, message):
+        progress.append(done)
+
+    async def begins(done, total, message):
+        begun.set()
+
+    async def watch(uri):
+        async with client.listen(tools_list_changed=True, resource_subscriptions=[uri]) as subscription:
+            async for event in subscription:
+                events.append(getattr(event, "uri", "tools"))
+                if len(events) == 2:
+                    return subscription.honored.resource_subscriptions
+
+    async with client:
+        result = await client.call_tool("search_cases", {"query": "slow"}, progress_callback=step)
+        honored = await watch("cases://case/17")
+        refusal = await refused(watch("cases://case/17/internal"))
+        call = client.call_tool("search_cases", {"query": "endless"}, progress_callback=begins)
+        endless = asyncio.create_task(call)
+        await begun.wait()
+        endless.cancel()
+        after = await client.call_tool("search_cases", {"query": "printer"})
+        return {
+            "progress": progress,
+            "result": result.structured_content,
+            "honored": honored,
+            "events": events,
+            "refused": refusal,
+            "after": after.structured_content,
+        }
+
+
 async def older(client):
     try:
         async with client:
@@ -68,7 +105,8 @@ async def main(kind, url, token):
         transport = streamable_http_client(url, http_client=http)
         mode = "legacy" if kind == "older" else "auto"
         client = Client(transport, mode=mode, read_timeout_seconds=20)
-        print(json.dumps(await {"story": story, "gated": gated, "older": older}[kind](client)))
+        kinds = {"story": story, "gated": gated, "streams": streams, "older": older}
+        print(json.dumps(await kinds[kind](client)))
 
 
 asyncio.run(main(*sys.argv[1:]))

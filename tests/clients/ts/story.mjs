@@ -1,4 +1,5 @@
-// What the TypeScript SDK's client sees: `story.mjs story|gated|older URL TOKEN` prints it as one JSON object (clients.rs).
+// What the TypeScript SDK's client sees: `story.mjs story|gated|streams|older URL TOKEN` prints it as one JSON object
+// (clients.rs: Story, Gated, Streams).
 // SDK_DIR is the folder whose node_modules holds the SDK (scripts/tools.sh).
 import { createRequire } from 'node:module';
 
@@ -54,6 +55,42 @@ async function gated() {
   return told;
 }
 
+// A call that tells of its progress, a subscription, one that is refused, and a call that is given up.
+async function streams() {
+  await connecting();
+  const search = (query, options) => client.callTool({ name: 'search_cases', arguments: { query } }, options);
+  const progress = [];
+  const slow = await search('slow', { onprogress: (step) => progress.push(step.progress) });
+
+  const events = [];
+  let hear;
+  const both = new Promise((heard) => {
+    hear = (event) => events.push(event) === 2 && heard();
+  });
+  client.setNotificationHandler('notifications/tools/list_changed', () => hear('tools'));
+  client.setNotificationHandler('notifications/resources/updated', ({ params }) => hear(params.uri));
+  const listen = (uri) => client.listen({ toolsListChanged: true, resourceSubscriptions: [uri] });
+  const subscription = await listen('cases://case/17');
+  await both;
+  await subscription.close();
+
+  const leaving = new AbortController();
+  const refusal = await refused(listen('cases://case/17/internal'));
+  const endless = search('endless', { signal: leaving.signal, onprogress: () => leaving.abort() });
+  const ended = await endless.then(() => 'well', () => 'given up');
+  if (ended !== 'given up') throw new Error('expected a call without end, it ended well');
+  const after = await search('printer');
+  await client.close();
+  return {
+    progress,
+    result: slow.structuredContent,
+    honored: subscription.honoredFilter.resourceSubscriptions,
+    events,
+    refused: refusal,
+    after: after.structuredContent,
+  };
+}
+
 // An older client may also see the refusal as an HTTP error, with the JSON-RPC error in its text.
 async function older() {
   try {
@@ -64,4 +101,4 @@ async function older() {
   throw new Error('expected a refusal, the client connected');
 }
 
-console.log(JSON.stringify(await { story, gated, older }[kind]()));
+console.log(JSON.stringify(await { story, gated, streams, older }[kind]()));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Gated, Scene, Story, assert_gated, assert_readers_story, script};
+use super::{Gated, Scene, Story, Streams, assert_gated, assert_readers_story, assert_streams, script};
 use crate::support::root;
 
 fn run(scene: &Scene, kind: &str) -> serde_json::Value {
@@ -32,6 +32,13 @@ fn a_call_that_a_gate_refused_is_an_error_and_the_next_succeeds() {
     let (gate, scene) = Scene::gated();
     let told: Gated = serde_json::from_value(run(&scene, "gated")).expect("what the client saw");
     assert_gated(&scene, &gate, &told);
+}
+
+#[test]
+fn streams_tell_of_their_progress_and_leaving_reaches_the_server() {
+    let scene = Scene::start(false);
+    let streams: Streams = serde_json::from_value(run(&scene, "streams")).expect("what it saw of streams");
+    assert_streams(&scene, &streams);
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! The Rust SDK's client.
 
-use rmcp::model::{CallToolRequestParams, GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams};
-use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ReadResourceRequestParams, ServerNotification, SubscriptionFilter,
+};
+use rmcp::service::{ClientInitializeError, NotificationContext, PeerRequestOptions, RunningService};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
-use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, ServiceError, ServiceExt as _};
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt as _, RoleClient, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
 
-use super::{ClientError, Gated, NARROW, Scene, Story, assert_gated, assert_readers_story};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::{ClientError, Gated, NARROW, Scene, Story, Streams, assert_gated, assert_readers_story, assert_streams};
 use crate::support::fixture;
+use crate::support::sdk_streams::{ENDLESS, SLOW, WATCHED};
 
 type Client = RunningService<RoleClient, ()>;
 
@@ -95,6 +101,57 @@ fn over_json() {
 #[test]
 fn over_server_sent_events() {
     reader(false);
+}
+
+/// A client that passes on what it hears of progress.
+struct Watching(UnboundedSender<f64>);
+
+impl ClientHandler for Watching {
+    async fn on_progress(&self, step: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let _ = self.0.send(step.progress);
+    }
+}
+
+async fn watch(scene: &Scene) -> Streams {
+    let (told, mut steps) = unbounded_channel();
+    let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let transport = transport(&scene.url(), &scene.stack.reader());
+    let client = Watching(told).serve_with_lifecycle(transport, mode).await.expect("the client finds its server");
+    let query = |query: &str| call("search_cases", json!({"query": query}));
+    let slow = client.call_tool(query(SLOW)).await.expect("an answer");
+    let mut progress = Vec::new();
+    while progress.len() < 3 {
+        progress.push(steps.recv().await.expect("a step"));
+    }
+    let filter = |uri: &str| SubscriptionFilter::builder().tools_list_changed().resource_subscription(uri).build();
+    let mut subscription = client.listen(filter(WATCHED)).await.expect("a subscription");
+    let mut events = Vec::new();
+    while events.len() < 2 {
+        events.push(match subscription.next().await.expect("an event").expect("more events") {
+            ServerNotification::ResourceUpdatedNotification(update) => update.params.uri,
+            ServerNotification::ToolListChangedNotification(_) => "tools".to_owned(),
+            other => panic!("expected an event that was asked for, got {other:?}"),
+        });
+    }
+    let honored = subscription.acknowledged().resource_subscriptions.clone().unwrap_or_default();
+    subscription.cancel().await.expect("the subscription ends");
+    let refused = error(client.listen(filter(NARROW)).await);
+    let endless = ClientRequest::CallToolRequest(CallToolRequest::new(query(ENDLESS)));
+    let endless = client.send_cancellable_request(endless, PeerRequestOptions::default()).await.expect("it is sent");
+    steps.recv().await.expect("a step");
+    endless.cancel(None).await.expect("the call is given up");
+    let after = client.call_tool(search()).await.expect("the client goes on");
+    let result = |structured: Option<Value>| structured.unwrap_or_default();
+    let (result, after) = (result(slow.structured_content), result(after.structured_content));
+    client.cancel().await.expect("the client ends");
+    Streams { progress, result, honored, events, refused, after }
+}
+
+#[test]
+fn streams_tell_of_their_progress_and_leaving_reaches_the_server() {
+    let scene = Scene::start(false);
+    let streams = run(watch(&scene));
+    assert_streams(&scene, &streams);
 }
 
 #[test]
