@@ -8,6 +8,7 @@
 //! that does not load gives no tables at all, so there is nothing half-loaded that could decide.
 
 mod deserialize;
+mod document;
 mod load;
 mod located;
 mod model;
@@ -15,6 +16,7 @@ pub mod recording;
 mod schema;
 mod tree;
 
+pub use document::document;
 pub use load::{Loaded, Recording, Serving, load};
 pub use located::Located;
 pub use model::*;

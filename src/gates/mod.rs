@@ -32,6 +32,7 @@ mod tests;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 
@@ -81,6 +82,13 @@ impl Gates {
     /// Name and kind of each gate, and whether it is in shadow mode.
     pub fn described(&self) -> impl Iterator<Item = (&str, &'static str, bool)> {
         self.gates.iter().map(|gate| (&*gate.name, gate.kind.as_str(), gate.shadow))
+    }
+
+    /// What the gates that are enforced may take together, one after the other.
+    #[must_use]
+    pub fn enforced_time(&self) -> Duration {
+        let enforced = self.gates.iter().filter(|gate| !gate.shadow);
+        enforced.fold(Duration::ZERO, |sum, gate| sum.saturating_add(gate.timeout))
     }
 
     /// Asks every gate that the call concerns: those that are enforced one after the other until one objects, those in
