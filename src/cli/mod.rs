@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod doctor;
 mod record;
 mod report;
 mod schema;
@@ -29,6 +30,8 @@ enum Command {
     Record(record::RecordArgs),
     /// Read audit lines and print what shadow mode let pass that enforcing would have refused.
     Report(report::ReportArgs),
+    /// Look through an Envoy configuration, or a running Envoy, for what is unsafe or will surprise.
+    Doctor(doctor::DoctorArgs),
     /// Print the JSON Schema of the configuration.
     Schema(schema::SchemaArgs),
     /// Show the whole story on loopback: identity provider, MCP server, Portcullis, Envoy.
@@ -43,6 +46,7 @@ pub fn run() -> ExitCode {
         Command::Check(args) => check::run(args),
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Doctor(args) => Ok(doctor::run(&args)),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };

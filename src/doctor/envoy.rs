@@ -54,6 +54,8 @@ pub(super) struct Envoy<'a> {
     routes: HashMap<&'a str, Part<'a>>,
     /// HTTP filters that came by ECDS.
     filters: HashMap<&'a str, Part<'a>>,
+    /// Endpoints that came by EDS, by the name they are asked for.
+    endpoints: HashMap<&'a str, &'a Value>,
     pub(super) bootstraps: Vec<Part<'a>>,
     /// Whether clusters may exist that are not here.
     pub(super) partial: bool,
@@ -124,6 +126,11 @@ impl<'a> Envoy<'a> {
         let section = Part::new("", config);
         if is_a(config, "BootstrapConfigDump") {
             self.bootstraps.push(section.part("bootstrap"));
+        }
+        for list in ["static_endpoint_configs", "dynamic_endpoint_configs"] {
+            for endpoints in items(member(config, list)).iter().map(|own| member(own, "endpoint_config")) {
+                self.endpoints.insert(text(member(endpoints, "cluster_name")), endpoints);
+            }
         }
         for (list, states, below) in DUMPED {
             for dumped in section.list(list) {
@@ -238,7 +245,11 @@ impl<'a> Envoy<'a> {
     /// The places where a cluster's endpoints are, as far as they are written down.
     pub(super) fn addresses(&self, cluster: &str) -> Vec<&'a Value> {
         let Some(cluster) = self.clusters.get(cluster) else { return Vec::new() };
-        let groups = items(cluster.get("load_assignment.endpoints")).iter();
+        let service = text(cluster.get("eds_cluster_config.service_name"));
+        let by_eds = self.endpoints.get(if service.is_empty() { cluster.name() } else { service });
+        let own = items(cluster.get("load_assignment.endpoints"));
+        let groups =
+            if own.is_empty() { by_eds.map_or(own, |found| items(member(found, "endpoints"))) } else { own }.iter();
         let endpoints = groups.flat_map(|group| items(member(group, "lb_endpoints")));
         endpoints.map(|endpoint| at(endpoint, "endpoint.address")).filter(|address| is_set(address)).collect()
     }

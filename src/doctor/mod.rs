@@ -110,7 +110,7 @@ impl<'a> Served<'a> {
                 let found = format!("none, and a guarded route {}", route.part.place);
                 out.add(Check::ExtProcMissing, self.manager.part.below("http_filters"), found);
             }
-            for (route, _) in &self.routes {
+            for (route, _) in self.routes.iter().filter(|(_, claim)| claim.is_none()) {
                 upstreams.route(route, "no ext_proc filter stands ahead of it", context, out);
             }
             return;
