@@ -1,6 +1,11 @@
 //! The shipped configurations have no fault; each fault that is put into one is found, where it is, and nothing else.
 
+mod chain;
+mod edit;
 mod forms;
+mod processor;
+mod rest;
+mod routes;
 mod seeds;
 
 use std::path::Path;

@@ -9,6 +9,7 @@
 
 mod arguments;
 mod clients;
+mod doctor;
 mod drift;
 mod egress;
 mod gates;
