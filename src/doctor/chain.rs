@@ -112,7 +112,10 @@ impl<'a> Chain<'a> {
                 continue;
             };
             let inner = unwrapped(&part, config, out);
-            filters.push(Filter { kind: kind(&part, inner), part, config: inner });
+            let kind = kind(&part, inner);
+            // What a composite runs stands in the matcher around it.
+            let config = if kind == "composite" { config } else { inner };
+            filters.push(Filter { part, config, kind });
         }
         let mut chain = Self { filters, ..Self::default() };
         chain.find(context, out);
@@ -125,7 +128,9 @@ impl<'a> Chain<'a> {
             filter.kind == "ext_proc" && processor::is_ours(&filter.part, filter.config, context.envoy, context.guarded)
         });
         self.processor = match (ours.as_slice(), all.as_slice()) {
-            ([first, ..], _) | ([], [first]) => Some(*first),
+            ([first, ..], _) => Some(*first),
+            // A lone one is taken for ours unless ours stands elsewhere.
+            ([], [first]) if !context.envoy.names_us() => Some(*first),
             _ => None,
         };
         for index in ours.iter().skip(1) {

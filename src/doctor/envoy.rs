@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::check::Check;
 use super::finding::Findings;
-use super::value::{at, entries, is_a, is_set, item_place, items, member, text, word};
+use super::value::{any_within, at, entries, is_a, is_set, item_place, items, member, text, word};
 
 /// A part of the configuration, and where it stands.
 #[derive(Clone)]
@@ -69,6 +69,8 @@ pub(super) struct Manager<'a> {
     pub(super) transport: &'a Value,
     /// Its route tables; more than one with scoped routes.
     pub(super) tables: Vec<Part<'a>>,
+    /// Whether it has routes that are not here.
+    pub(super) partial: bool,
 }
 
 impl<'a> Envoy<'a> {
@@ -199,7 +201,7 @@ impl<'a> Envoy<'a> {
         out: &mut Findings,
     ) -> Manager<'a> {
         let part = Part::new(place, config);
-        let mut tables = Vec::new();
+        let (mut tables, mut partial) = (Vec::new(), false);
         if is_set(part.get("route_config")) {
             tables.push(part.part("route_config"));
         }
@@ -207,6 +209,7 @@ impl<'a> Envoy<'a> {
         match self.routes.get(by_name) {
             Some(table) => tables.push(table.clone()),
             None if is_set(part.get("rds")) => {
+                partial = true;
                 out.add(Check::Incomplete, part.below("rds"), format!("routes `{by_name}` that come from elsewhere"));
             }
             None => {}
@@ -220,10 +223,11 @@ impl<'a> Envoy<'a> {
                 }
             }
             if tables.is_empty() {
+                partial = true;
                 out.add(Check::Incomplete, part.below("scoped_routes"), "routes that come from elsewhere");
             }
         }
-        Manager { part, listener: listener.clone(), transport, tables }
+        Manager { part, listener: listener.clone(), transport, tables, partial }
     }
 
     /// The HTTP filters of a list, with what came by ECDS in the place of its name; `None` stands for what is not here.
@@ -240,6 +244,15 @@ impl<'a> Envoy<'a> {
             (filter, config)
         };
         holder.list(key).into_iter().map(resolve).collect()
+    }
+
+    /// Whether any `ext_proc` filter is named for Portcullis.
+    pub(super) fn names_us(&self) -> bool {
+        let ours = |map: &serde_json::Map<String, Value>| {
+            let filter = map.get("@type").is_some_and(|name| text(name).ends_with(".ExternalProcessor"));
+            filter && map.values().any(|value| value.to_string().contains("portcullis"))
+        };
+        self.listeners.iter().any(|listener| any_within(listener.value, &ours))
     }
 
     /// The places where a cluster's endpoints are, as far as they are written down.

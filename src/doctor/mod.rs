@@ -148,7 +148,8 @@ impl<'a> Served<'a> {
 
 /// What `portcullis.yaml` matches must be somewhere.
 fn named(served: &[Served<'_>], context: &Context<'_>, out: &mut Findings) {
-    let Some(guarded) = context.guarded.filter(|_| !context.envoy.partial) else { return };
+    let partial = context.envoy.partial || served.iter().any(|own| own.manager.partial);
+    let Some(guarded) = context.guarded.filter(|_| !partial) else { return };
     let all = || served.iter().flat_map(|own| &own.routes);
     for server in &guarded.servers {
         let (what, names): (&str, Vec<&String>) = match &server.matcher {

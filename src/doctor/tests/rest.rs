@@ -1,6 +1,6 @@
 //! Faults of the connection manager, of clusters, and of Envoy itself.
 
-use super::edit::Edit::{Add, Cut, Set};
+use super::edit::Edit::{Cut, Set};
 use super::edit::Seed;
 
 pub(super) const REST: &[Seed] = &[
