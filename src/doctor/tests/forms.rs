@@ -203,3 +203,16 @@ fn ids_are_unique() {
     let ids: std::collections::HashSet<&str> = Check::ALL.iter().map(|check| check.id()).collect();
     assert_eq!(ids.len(), Check::ALL.len());
 }
+
+#[test]
+fn another_processor_on_another_listener_is_not_taken_for_ours() {
+    let mut root = parsed(EDGE);
+    let other = r#"{"name": "side", "filter_chains": [{"filters": [{"name": "http", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "http_filters": [{"name": "theirs", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
+            "grpc_service": {"envoy_grpc": {"cluster_name": "theirs"}}, "failure_mode_allow": true}}]}}]}]}"#;
+    let listeners = root["static_resources"]["listeners"].as_array_mut().expect("a list");
+    listeners.push(serde_json::from_str(other).expect("JSON"));
+    assert_eq!(found(&root, Some(&guarded())), []);
+}
