@@ -235,7 +235,7 @@ fn unwrapped<'a>(part: &Part<'a>, config: &'a Value, out: &mut Findings) -> &'a 
     inner
 }
 
-/// What one other filter may do. `behind`: it stands behind ext_proc, where the request was decided about.
+/// What one other filter may do. `behind`: it stands behind `ext_proc`, where the request was decided about.
 pub(super) fn effects(
     part: &Part<'_>,
     config: &Value,
@@ -255,7 +255,7 @@ pub(super) fn effects(
         "cache" | "cache_v2" => out.add(Check::FilterCache, &*part.place, found),
         "custom_response" => out.add(Check::FilterReplaces, &*part.place, found),
         "compressor" | "decompressor" if behind => {
-            out.add(Check::FilterEncoding, &*part.place, format!("{found} behind it"))
+            out.add(Check::FilterEncoding, &*part.place, format!("{found} behind it"));
         }
         "composite" => nested(part, config, behind, context, out),
         kind if behind && (CODE.contains(&kind) || REWRITES.contains(&kind)) => {

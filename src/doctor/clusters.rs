@@ -28,7 +28,7 @@ fn protocol<'a>(cluster: &Part<'a>) -> Part<'a> {
     Part::new(place, member(cluster.get("typed_extension_protocol_options"), PROTOCOL))
 }
 
-/// Looks at the cluster that the ext_proc filter `filter` asks.
+/// Looks at the cluster that the `ext_proc` filter `filter` asks.
 pub(super) fn portcullis(filter: &Part<'_>, config: &Value, context: &Context<'_>, out: &mut Findings) {
     let name = processor::cluster(config);
     let Some(cluster) = context.envoy.clusters.get(name) else {

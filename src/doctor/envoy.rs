@@ -94,7 +94,7 @@ impl<'a> Envoy<'a> {
 
     fn bootstrap(&mut self, root: &Part<'a>) {
         let root = Part::new(root.place.clone(), root.value);
-        let resources = Part::new(trimmed(root.below("static_resources")), root.get("static_resources"));
+        let resources = Part::new(trimmed(&root.below("static_resources")), root.get("static_resources"));
         for listener in resources.list("listeners") {
             self.listeners.push(listener);
         }
@@ -281,7 +281,7 @@ const DUMPED: [(&str, &[&str], &str); 9] = [
     ("ecds_filters", &[""], "ecds_filter"),
 ];
 
-fn trimmed(place: String) -> String {
+fn trimmed(place: &str) -> String {
     place.trim_start_matches('.').to_owned()
 }
 

@@ -18,6 +18,7 @@ pub struct Guarded {
 }
 
 /// One server.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Guard {
     pub(super) name: String,
     pub(super) matcher: Matcher,

@@ -74,18 +74,18 @@ pub fn examine(configuration: &Value, guarded: Option<&Guarded>, server: Option<
     if managers.is_empty() && !envoy.partial {
         out.add(Check::NothingServed, "static_resources.listeners", "none");
     }
-    let served: Vec<Served<'_>> = managers.into_iter().map(|manager| Served::of(manager, &context, &mut out)).collect();
+    let all: Vec<Served<'_>> = managers.into_iter().map(|manager| Served::of(manager, &context, &mut out)).collect();
     let mut upstreams = Upstreams::default();
-    for own in &served {
+    for own in &all {
         for (route, _) in own.routes.iter().filter(|(_, claim)| claim.is_some()) {
             upstreams.add(route, &context);
         }
     }
-    for own in &served {
+    for own in &all {
         own.examine(&upstreams, &context, &mut out);
     }
     upstreams.network(&context, &mut out);
-    named(&served, &context, &mut out);
+    named(&all, &context, &mut out);
     whole::examine(&context, server, &mut out);
     out.sorted()
 }

@@ -16,7 +16,7 @@ use super::value::{at, duration, is_set, is_true, items, member, number, shown, 
 /// Envoy's buffer limit of a listener that sets none.
 const BUFFER: u64 = 1024 * 1024;
 
-/// Looks at one guarded route that leads to an upstream. `filter` is the name of the ext_proc filter.
+/// Looks at one guarded route that leads to an upstream. `filter` is the name of the `ext_proc` filter.
 pub(super) fn examine(
     route: &Route<'_>,
     claim: Claim<'_>,

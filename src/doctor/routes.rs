@@ -1,4 +1,4 @@
-//! Routes: whose they are, and whether ext_proc and the lock hold on them.
+//! Routes: whose they are, and whether `ext_proc` and the lock hold on them.
 
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use super::check::Check;
 use super::finding::Findings;
 use super::value::{at, entries, is_set, member, number, text};
 
-/// Runtime keys that change how ext_proc fails.
+/// Runtime keys that change how `ext_proc` fails.
 const GUARDS: [&str; 2] = ["envoy.reloadable_features.ext_proc", "envoy.reloadable_features.skip_ext_proc"];
 /// The release that everything here was tried on.
 const TESTED: (u64, u64) = (1, 40);

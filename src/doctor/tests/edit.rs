@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{EDGE, parsed};
 
 /// A change of the configuration. Paths begin at the root, or with `H` (the connection manager), `R` (the route of POST
-/// calls), `S` (the route of GET calls), `X` (the ext_proc filter's configuration), `C` (the server's cluster), `P`
+/// calls), `S` (the route of GET calls), `X` (the `ext_proc` filter's configuration), `C` (the server's cluster), `P`
 /// (Portcullis's cluster); values are JSON.
 pub(super) enum Edit {
     Set(&'static str, &'static str),
@@ -72,6 +72,8 @@ pub(super) struct Seed(pub(super) &'static [&'static str], pub(super) &'static s
 
 pub(super) fn seeded(edits: &[Edit]) -> Value {
     let mut root = parsed(EDGE);
-    edits.iter().for_each(|edit| apply(&mut root, edit));
+    for edit in edits {
+        apply(&mut root, edit);
+    }
     root
 }

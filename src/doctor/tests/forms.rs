@@ -188,7 +188,7 @@ fn any_wrong_shape_of_any_field_is_looked_at_without_a_panic() {
 fn every(value: &Value, pointer: String, all: &mut Vec<String>) {
     match value {
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, item)| every(item, format!("{pointer}/{at}"), all))
+            items.iter().enumerate().for_each(|(at, item)| every(item, format!("{pointer}/{at}"), all));
         }
         Value::Object(map) => map.iter().for_each(|(key, item)| {
             every(item, format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")), all);

@@ -1,4 +1,4 @@
-//! Faults of the ext_proc filter.
+//! Faults of the `ext_proc` filter.
 
 use super::edit::Edit::{Add, Cut, Set};
 use super::edit::Seed;
