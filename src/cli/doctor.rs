@@ -17,7 +17,7 @@ use portcullis::identity::KeyStores;
 /// Options of `doctor`.
 #[derive(Args)]
 pub(super) struct DoctorArgs {
-    /// Envoy's bootstrap (YAML or JSON), an answer of /config_dump, or the address of an admin endpoint
+    /// Envoy's bootstrap (YAML or JSON), an answer of `/config_dump`, or the address of an admin endpoint
     /// (`http://127.0.0.1:9901`).
     #[arg(long, value_name = "FILE_OR_URL")]
     envoy: String,
