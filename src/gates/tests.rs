@@ -94,7 +94,7 @@ fn told(ruling: &Ruling) -> (&'static str, String) {
 async fn a_grpc_gate_allows_denies_and_answers() {
     let server = Server::start(Say::Allow).await;
     let gates = gates(&serde_json::json!([grpc(&server)]));
-    assert_eq!(ask(&gates).await, Ruling { decision: Decision::Allow, shadowed: vec![], notes: vec![] });
+    assert_eq!(ask(&gates).await, Ruling { decision: Decision::Allow, shadowed: vec![], notes: vec![], asked: vec![] });
     let seen = server.last().expect("it was asked");
     let call = seen.call.expect("a call");
     let principal = seen.principal.expect("a principal");
