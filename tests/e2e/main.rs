@@ -18,6 +18,7 @@ mod record;
 mod rungs;
 mod screening;
 mod sidecar;
+mod telemetry;
 mod transport;
 mod uploads;
 
