@@ -4,6 +4,7 @@ mod answers;
 mod definitions;
 mod orders;
 mod random;
+mod told;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,8 @@
 //! Structured logs on standard error; standard output belongs to the audit events.
 
+#[cfg(test)]
+mod tests;
+
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
