@@ -97,13 +97,7 @@ impl Exchange {
             Waiting::Http { head } => self.allow_plain(server, &head, now),
             Waiting::Call { accepted, document, call } => match Message::read(document.root()) {
                 Ok(message) => self.forward(&accepted, &message, call, now),
-                Err(_) => self.refuse(
-                    &Refusal::new(Reason::Internal, Rung::Service),
-                    Some(server),
-                    None,
-                    "",
-                    now,
-                ),
+                Err(_) => self.refuse(&Refusal::new(Reason::Internal, Rung::Service), Some(server), None, "", now),
             },
         }
     }

@@ -290,13 +290,7 @@ impl Exchange {
     }
 
     /// What one of rungs 12 to 16 said, and whether it stands.
-    fn judged(
-        &mut self,
-        server: &Server,
-        rung: Rung,
-        said: Result<(), Refusal>,
-        now: Instant,
-    ) -> Result<(), Refusal> {
+    fn judged(&mut self, server: &Server, rung: Rung, said: Result<(), Refusal>, now: Instant) -> Result<(), Refusal> {
         match said {
             Ok(()) => {
                 self.facts.passed(&[rung], now);

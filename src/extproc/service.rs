@@ -104,12 +104,11 @@ fn now() -> Now {
 impl Session {
     fn new(shared: Arc<Shared>, inbound: Streaming<ProcessingRequest>) -> Self {
         let slot = shared.audit.admit();
-        let admitted = match slot {
-            Some(_) => shared.counters.stream_opened(shared.most),
-            None => {
-                shared.counters.stream_refused();
-                false
-            }
+        let admitted = if slot.is_some() {
+            shared.counters.stream_opened(shared.most)
+        } else {
+            shared.counters.stream_refused();
+            false
         };
         let exchange = Exchange::new(shared.snapshot.load_full(), shared.decision_id(), now());
         let exchange = exchange.with_trails(shared.audit.trails());

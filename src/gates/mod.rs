@@ -35,8 +35,8 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 
-pub use build::{Fault, Setting};
 use crate::telemetry::record::Asked;
+pub use build::{Fault, Setting};
 use gate::{Gate, Outcome};
 pub use opinion::{Decision, Denial, Failure, Instead, Objection, Opinion, Ruling};
 pub use question::{Arguments, Asker, HttpCall, Question};

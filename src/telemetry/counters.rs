@@ -217,7 +217,7 @@ impl Counters {
     /// The samples of one metric.
     #[must_use]
     pub fn samples_of(&self, name: &str) -> Vec<Sample> {
-        let single = |name, counter: &AtomicU64| sample(name, Vec::new(), counter).into_iter().collect();
+        let single = |name, counter: &AtomicU64| vec![sample(name, Vec::new(), counter)];
         match name {
             "portcullis.decisions" => self.each(Cells::decision_samples),
             "portcullis.would_deny" => self.each(Cells::would_deny_samples),
@@ -226,16 +226,12 @@ impl Counters {
             "portcullis.render.fallbacks" => ["minimal", "constant"]
                 .into_iter()
                 .zip(&self.render_fallbacks)
-                .filter_map(|(tier, counter)| {
-                    sample("portcullis.render.fallbacks", vec![("tier", tier.to_owned())], counter)
-                })
+                .map(|(tier, counter)| sample("portcullis.render.fallbacks", vec![("tier", tier.to_owned())], counter))
                 .collect(),
             "portcullis.audit.dropped" => Lost::ALL
                 .into_iter()
                 .zip(&self.audit_dropped)
-                .filter_map(|(at, counter)| {
-                    sample("portcullis.audit.dropped", vec![("at", at.as_str().to_owned())], counter)
-                })
+                .map(|(at, counter)| sample("portcullis.audit.dropped", vec![("at", at.as_str().to_owned())], counter))
                 .collect(),
             "portcullis.streams.open" => single("portcullis.streams.open", &self.streams_open),
             "portcullis.streams.refused" => single("portcullis.streams.refused", &self.streams_refused),
@@ -253,8 +249,8 @@ impl Counters {
     }
 }
 
-fn sample(name: &'static str, labels: Vec<(&'static str, String)>, counter: &AtomicU64) -> Option<Sample> {
-    Some(Sample { name, labels, value: counter.load(Ordering::Relaxed) })
+fn sample(name: &'static str, labels: Vec<(&'static str, String)>, counter: &AtomicU64) -> Sample {
+    Sample { name, labels, value: counter.load(Ordering::Relaxed) }
 }
 
 impl Cells {
@@ -271,7 +267,7 @@ impl Cells {
         let decisions = self.decisions.read().unwrap_or_else(PoisonError::into_inner);
         decisions
             .iter()
-            .filter_map(|(decision, counter)| {
+            .map(|(decision, counter)| {
                 let method = decision.method.map_or(OTHER, Method::as_str);
                 let mut labels = vec![
                     ("server", server.to_owned()),
@@ -309,20 +305,22 @@ impl Cells {
     fn screened_samples(&self, server: &str) -> Vec<Sample> {
         let counted = Screened::ALL.iter().zip(&self.screened);
         counted
-            .filter_map(|(action, counter)| {
+            .map(|(action, counter)| {
                 let labels = vec![("server", server.to_owned()), ("action", action.as_str().to_owned())];
-                sample("portcullis.screened", labels, counter).filter(|sample| sample.value > 0)
+                sample("portcullis.screened", labels, counter)
             })
+            .filter(|sample| sample.value > 0)
             .collect()
     }
 
     fn hidden_samples(&self, server: &str) -> Vec<Sample> {
         let counted = Method::ALL.iter().zip(&self.hidden);
         counted
-            .filter_map(|(method, counter)| {
+            .map(|(method, counter)| {
                 let labels = vec![("server", server.to_owned()), ("mcp.method.name", method.as_str().to_owned())];
-                sample("portcullis.listing.entries_hidden", labels, counter).filter(|sample| sample.value > 0)
+                sample("portcullis.listing.entries_hidden", labels, counter)
             })
+            .filter(|sample| sample.value > 0)
             .collect()
     }
 }

@@ -57,10 +57,9 @@ pub fn parse(filter: &str) -> Result<EnvFilter, String> {
     if filter.trim().is_empty() {
         return Err("expected a level or directives such as `info,portcullis=debug`, found nothing".to_owned());
     }
-    EnvFilter::builder()
-        .with_default_directive(LevelFilter::ERROR.into())
-        .parse(filter)
-        .map_err(|fault| format!("expected a level or directives such as `info,portcullis=debug`, found {filter:?}: {fault}"))
+    EnvFilter::builder().with_default_directive(LevelFilter::ERROR.into()).parse(filter).map_err(|fault| {
+        format!("expected a level or directives such as `info,portcullis=debug`, found {filter:?}: {fault}")
+    })
 }
 
 fn standard() -> EnvFilter {

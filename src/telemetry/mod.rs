@@ -100,7 +100,7 @@ impl Telemetry {
         let resource = resource();
         let counters = Arc::new(Counters::new(known.keys().cloned().collect()));
         let exporter = metrics_to.map(|(to, handle)| otlp::metrics(to, handle)).transpose()?;
-        let metrics = Arc::new(Metrics::start(Arc::clone(&counters), resource.clone(), exporter, series(known))?);
+        let metrics = Arc::new(Metrics::start(&counters, resource.clone(), exporter, series(known))?);
         let spans = spans_to.map(|(to, handle)| otlp::spans(to, handle)).transpose()?;
         let (provider, spans) = spans.map(|exporter| traces::start(exporter, resource.clone())).unzip();
         let logs = match logs_to {

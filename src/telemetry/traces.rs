@@ -29,7 +29,8 @@ pub(super) struct Spans {
 /// The provider, which the batches are flushed by, and what makes spans.
 pub(super) fn start(exporter: SpanExporter, resource: Resource) -> (SdkTracerProvider, Spans) {
     let provider = SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter).build();
-    let spans = Spans { tracer: provider.tracer("portcullis"), trails: trails(variable("OTEL_TRACES_SAMPLER").as_deref()) };
+    let spans =
+        Spans { tracer: provider.tracer("portcullis"), trails: trails(variable("OTEL_TRACES_SAMPLER").as_deref()) };
     (provider, spans)
 }
 
@@ -64,9 +65,10 @@ impl Spans {
     pub(super) fn tell(&self, record: &Record, at: SystemTime) -> Option<SpanContext> {
         let trail = record.trail.as_deref()?;
         let clock = Clock { start: at.checked_sub(record.duration).unwrap_or(at), started: record.started };
-        let parent = record.parent.as_deref().map_or_else(Context::new, |parent| {
-            Context::new().with_remote_span_context(context(parent))
-        });
+        let parent = record
+            .parent
+            .as_deref()
+            .map_or_else(Context::new, |parent| Context::new().with_remote_span_context(context(parent)));
         let links = record.link.iter().map(|link| Link::with_context(context(link))).collect();
         let builder = SpanBuilder::from_name(name(record))
             .with_kind(SpanKind::Server)

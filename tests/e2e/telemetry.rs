@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::collector::{Collector, has, labels};
+use crate::support::tls::Certificate;
 use crate::support::{Reply, Stack, fixture};
 
 /// Exports come often, so that tests need not wait.
@@ -194,4 +195,28 @@ fn what_is_left_is_flushed_when_the_process_stops() {
         (got.sum("portcullis.decisions", &[]) == 3 && spans == 3 && got.logs.len() == 3).then_some(())
     });
     assert_eq!(stack.portcullis.ended(std::time::Duration::from_secs(20)), Some(true));
+}
+
+#[test]
+fn a_collector_behind_tls_is_verified() {
+    let certificate = Certificate::new(&["localhost"]);
+    let collector = Collector::start_tls(&certificate);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (own, other) = (dir.path().join("own.pem"), dir.path().join("other.pem"));
+    certificate.write_pem(&own);
+    Certificate::new(&["localhost"]).write_pem(&other);
+    let stack = |ca: &std::path::Path| {
+        let (port, ca) = (collector.grpc, ca.display());
+        let otlp = format!("  otlp: {{endpoint: \"https://localhost:{port}\", ca: {ca}}}\n  audit: {{stdout: json}}");
+        Stack::within(&OFTEN, &[("  audit: {stdout: json}", &otlp)])
+    };
+    // One that does not know the collector's authority tells it nothing, and says so.
+    let stranger = stack(&other);
+    run(&stranger);
+    let told = || stranger.portcullis.log().contains("audit events cannot be exported").then_some(());
+    assert!(crate::support::wait_for(std::time::Duration::from_secs(20), told).is_some());
+    assert_eq!(collector.wait("nothing", |got| Some(got.logs.len())), 0);
+    let friend = stack(&own);
+    run(&friend);
+    collector.wait("three audit events", |got| (got.logs.len() == 3).then_some(()));
 }

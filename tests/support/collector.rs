@@ -10,7 +10,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use opentelemetry_proto::tonic::collector::logs::v1::logs_service_server::{LogsService, LogsServiceServer};
 use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
-use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{MetricsService, MetricsServiceServer};
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
+    MetricsService, MetricsServiceServer,
+};
 use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsServiceRequest, ExportMetricsServiceResponse};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
@@ -23,8 +25,10 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::{Identity, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
+use super::tls::Certificate;
 use super::wait_for;
 
 /// Attributes, each as text.
@@ -143,17 +147,36 @@ macro_rules! posted {
 impl Collector {
     /// Starts both listeners on loopback ports.
     pub(crate) fn start() -> Self {
+        Self::launch(0, None)
+    }
+
+    /// As [`Self::start`], with gRPC on this port.
+    pub(crate) fn start_on(port: u16) -> Self {
+        Self::launch(port, None)
+    }
+
+    /// As [`Self::start`], with TLS under gRPC.
+    pub(crate) fn start_tls(certificate: &Certificate) -> Self {
+        Self::launch(0, Some(certificate))
+    }
+
+    fn launch(grpc_port: u16, certificate: Option<&Certificate>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let got = Arc::<Mutex<Got>>::default();
         let service = Service(got.clone());
         let (grpc, http) = runtime.block_on(async {
-            let bind = || tokio::net::TcpListener::bind("127.0.0.1:0");
-            (bind().await.expect("a port"), bind().await.expect("a port"))
+            let bind = |port| tokio::net::TcpListener::bind(("127.0.0.1", port));
+            (bind(grpc_port).await.expect("the port"), bind(0).await.expect("a port"))
         });
         let port = |listener: &tokio::net::TcpListener| listener.local_addr().expect("an address").port();
         let ports = (port(&grpc), port(&http));
-        let server = tonic::transport::Server::builder()
+        let mut server = tonic::transport::Server::builder();
+        if let Some((certificate, key)) = certificate.map(Certificate::pem) {
+            let tls = ServerTlsConfig::new().identity(Identity::from_pem(certificate, key));
+            server = server.tls_config(tls).expect("certificate and key fit");
+        }
+        let server = server
             .add_service(MetricsServiceServer::new(service.clone()))
             .add_service(TraceServiceServer::new(service.clone()))
             .add_service(LogsServiceServer::new(service.clone()))
@@ -189,8 +212,7 @@ impl Got {
 
     /// All metrics' names and units.
     pub(crate) fn units(&self) -> Vec<(String, String)> {
-        let mut all: Vec<_> =
-            self.metrics.values().map(|metric| (metric.name.clone(), metric.unit.clone())).collect();
+        let mut all: Vec<_> = self.metrics.values().map(|metric| (metric.name.clone(), metric.unit.clone())).collect();
         all.sort();
         all
     }

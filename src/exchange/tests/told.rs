@@ -24,11 +24,9 @@ fn play(world: &World, trails: Trails, tool: &str, header: Option<&str>, meta: &
     }
     let mut text = message(Some("1"), "tools/call", &format!(r#""name":"{tool}","#));
     text = text.replacen(r#""_meta":{"#, &format!(r#""_meta":{{{meta}"#), 1);
-    for event in [
-        Event::RequestHeaders(head),
-        Event::Identity(Ok(world.reader())),
-        Event::RequestBody(text.into_bytes()),
-    ] {
+    for event in
+        [Event::RequestHeaders(head), Event::Identity(Ok(world.reader())), Event::RequestBody(text.into_bytes())]
+    {
         let began = play.now.instant;
         play.exchange.step(event, play.now);
         play.exchange.stepped(began, began + Duration::from_millis(1));
@@ -61,9 +59,10 @@ fn a_refusal_ends_with_the_step_that_gave_it() {
 fn a_trail_tells_every_rung_up_to_the_one_that_refused() {
     let record = play(&world(&[]), Trails::ParentOrRoot, "update", None, "");
     let trail = record.trail.expect("a trail");
-    let passed: Vec<_> = trail.rungs.iter().filter(|(_, said, _)| *said == Passage::Pass).map(|(rung, ..)| *rung).collect();
-    use Rung::{Body, Envelope, Headers, Listed, Message, Method, Origin, Policy, Route, Scope, Token};
-    assert_eq!(passed, [Route, Method, Headers, Origin, Token, Scope, Body, Message, Envelope, Listed, Policy]);
+    let passed: Vec<_> =
+        trail.rungs.iter().filter(|(_, said, _)| *said == Passage::Pass).map(|(rung, ..)| *rung).collect();
+    let words: Vec<_> = passed.iter().map(|rung| rung.as_str()).collect();
+    assert_eq!(words.join(" "), "route method headers origin token scope body message envelope listed policy");
     let (rung, said, _) = trail.rungs.last().expect("rungs");
     assert_eq!((*rung, *said), (Rung::Permission, Passage::Refuse(Reason::PolicyNotPermitted)));
     assert_eq!((trail.request_id.as_deref(), trail.waits.len()), (Some("1"), 2));
@@ -73,8 +72,13 @@ fn a_trail_tells_every_rung_up_to_the_one_that_refused() {
 fn shadow_mode_leaves_its_would_be_refusal_in_the_trail() {
     let world = world(&[("  kind: mcp", "  kind: mcp\n  mode: shadow")]);
     let trail = play(&world, Trails::Always, "update", None, "").trail.expect("a trail");
-    let would: Vec<_> = trail.rungs.iter().filter(|(_, said, _)| *said != Passage::Pass).map(|(rung, said, _)| (*rung, *said)).collect();
-    assert_eq!(would[0], (Rung::Permission, Passage::WouldRefuse(Reason::PolicyNotPermitted)));
+    let not_passed: Vec<_> = trail
+        .rungs
+        .iter()
+        .filter(|(_, said, _)| *said != Passage::Pass)
+        .map(|(rung, said, _)| (*rung, *said))
+        .collect();
+    assert_eq!(not_passed[0], (Rung::Permission, Passage::WouldRefuse(Reason::PolicyNotPermitted)));
 }
 
 #[test]

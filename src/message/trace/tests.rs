@@ -9,7 +9,10 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 fn the_specifications_example_is_read() {
     let context = TraceContext::read(PARENT, Some("rojo=00f067aa0ba902b7")).expect("a context");
     assert_eq!(context.trace_hex(), TRACE);
-    assert_eq!((context.span_id, context.sampled, &*context.state), (0x00f0_67aa_0ba9_02b7, true, "rojo=00f067aa0ba902b7"));
+    assert_eq!(
+        (context.span_id, context.sampled, &*context.state),
+        (0x00f0_67aa_0ba9_02b7, true, "rojo=00f067aa0ba902b7")
+    );
     assert_eq!(context.to_string(), PARENT);
     let unsampled = TraceContext::read(&PARENT.replace("-01", "-00"), None).expect("a context");
     assert!(!unsampled.sampled && unsampled.state.is_empty());

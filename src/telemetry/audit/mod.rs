@@ -40,7 +40,11 @@ const HEADROOM: usize = 1024;
 
 /// What the writer is handed.
 enum Message {
-    Decision { record: Box<Record>, at: SystemTime, slot: Slot },
+    Decision {
+        record: Box<Record>,
+        at: SystemTime,
+        slot: Slot,
+    },
     /// Nothing follows but what is in the queue.
     Stop,
 }

@@ -21,7 +21,7 @@ fn line(record: Record) -> String {
 fn start(sinks: Vec<Sink>, when_full: WhenFull) -> (Audit, Arc<Counters>, std::thread::JoinHandle<()>) {
     let counters = Arc::new(Counters::new(vec!["cases".into()]));
     let resource = opentelemetry_sdk::Resource::builder_empty().build();
-    let metrics = Arc::new(Metrics::start(Arc::clone(&counters), resource, None, 2000).unwrap());
+    let metrics = Arc::new(Metrics::start(&counters, resource, None, 2000).unwrap());
     let outlets = Outlets { counters: Arc::clone(&counters), metrics, sinks, spans: None, logs: None };
     let (audit, writer) = Audit::start(outlets, when_full).unwrap();
     (audit, counters, writer)

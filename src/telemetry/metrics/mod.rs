@@ -20,8 +20,7 @@ use super::record::{Outcome, Record};
 use crate::protocol::Method;
 
 /// Seconds: OpenTelemetry's conventions for MCP.
-const OPERATION_BUCKETS: [f64; 14] =
-    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+const OPERATION_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 /// Seconds: a decision takes microseconds, unless somebody has to be asked.
 const DECISION_BUCKETS: [f64; 16] =
     [5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
@@ -54,7 +53,7 @@ impl Metrics {
     /// # Errors
     /// The Prometheus reader cannot be made.
     pub fn start(
-        counters: Arc<Counters>,
+        counters: &Arc<Counters>,
         resource: Resource,
         exporter: Option<MetricExporter>,
         series: usize,
@@ -78,7 +77,7 @@ impl Metrics {
         let meter = provider.meter("portcullis");
         let sources = Arc::<RwLock<Vec<Source>>>::default();
         for metric in CATALOG.iter().filter(|metric| metric.kind != Kind::Histogram && metric.name != GATE_CALLS) {
-            observe(&meter, metric, &counters, &sources);
+            observe(&meter, metric, counters, &sources);
         }
         let gate_calls = describe(GATE_CALLS);
         Ok(Self {

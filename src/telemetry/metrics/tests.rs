@@ -9,7 +9,7 @@ use opentelemetry::KeyValue;
 fn started(series: usize) -> (Metrics, Arc<Counters>) {
     let counters = Arc::new(Counters::new(Vec::new()));
     let resource = opentelemetry_sdk::Resource::builder_empty().build();
-    (Metrics::start(Arc::clone(&counters), resource, None, series).expect("metrics"), counters)
+    (Metrics::start(&counters, resource, None, series).expect("metrics"), counters)
 }
 
 fn attributes(record: &crate::telemetry::record::Record) -> String {

@@ -103,9 +103,8 @@ impl Target {
         }
         let own = |what: &str| format!("OTEL_EXPORTER_OTLP_{}_{what}", signal.upper());
         let general = |what: &str| format!("OTEL_EXPORTER_OTLP_{what}");
-        let find = |what: &str| {
-            [own(what), general(what)].into_iter().find_map(|name| read(&name).map(|text| (name, text)))
-        };
+        let find =
+            |what: &str| [own(what), general(what)].into_iter().find_map(|name| read(&name).map(|text| (name, text)));
         let protocol = match find("PROTOCOL") {
             Some((place, text)) => protocol(place, &text)?,
             None => configured.map(|otlp| otlp.protocol).unwrap_or_default(),
@@ -131,9 +130,7 @@ impl Target {
             None => configured.and_then(|otlp| otlp.timeout).unwrap_or(TIMEOUT),
         };
         let ca = match find("CERTIFICATE") {
-            Some((_, path)) => {
-                Some(std::fs::read(&path).map_err(|fault| Fault::Certificate { path, fault })?)
-            }
+            Some((_, path)) => Some(std::fs::read(&path).map_err(|fault| Fault::Certificate { path, fault })?),
             None => configured.and_then(|otlp| otlp.ca.clone()),
         };
         Ok(Some(Self { endpoint, protocol, timeout, ca }))

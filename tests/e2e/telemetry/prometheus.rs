@@ -108,14 +108,16 @@ fn a_scrape_says_what_the_collector_was_told() {
     let lines = wait_for(std::time::Duration::from_secs(10), || {
         Some(scrape()).filter(|lines| value(lines, duration, &[]) > 9.5)
     });
-    let lines = lines.unwrap_or_else(|| panic!("expected ten operations:\n{}", within.telemetry.metrics().prometheus()));
-    let whole = |name, labels: &[(&str, &str)]| value(&lines, name, labels).round();
+    let lines =
+        lines.unwrap_or_else(|| panic!("expected ten operations:\n{}", within.telemetry.metrics().prometheus()));
+    let whole = |name, labels: &[(&str, &str)]| format!("{}", value(&lines, name, labels));
     let search = [("capability", "tool:search_cases"), ("decision", "allow"), ("mcp_method_name", "tools/call")];
-    assert_eq!(whole("portcullis_decisions_total", &search), 5.0);
-    let update = [("server", "cases"), ("decision", "refuse"), ("reason", "policy.not_permitted"), ("enforced", "true")];
-    assert_eq!(whole("portcullis_decisions_total", &update), 5.0);
-    assert_eq!(whole("portcullis_decision_duration_seconds_count", &[("phase", "total")]), 10.0);
-    assert_eq!(whole("portcullis_config_generation", &[]), 7.0);
+    assert_eq!(whole("portcullis_decisions_total", &search), "5");
+    let update =
+        [("server", "cases"), ("decision", "refuse"), ("reason", "policy.not_permitted"), ("enforced", "true")];
+    assert_eq!(whole("portcullis_decisions_total", &update), "5");
+    assert_eq!(whole("portcullis_decision_duration_seconds_count", &[("phase", "total")]), "10");
+    assert_eq!(whole("portcullis_config_generation", &[]), "7");
     let named = lines.iter().any(|(name, ..)| name.contains("made_up"));
     assert!(!named && lines.iter().any(|(name, ..)| name == "target_info"));
 

@@ -46,7 +46,8 @@ fn a_trace_goes_on_from_the_header_and_from_meta_and_links_both() {
     let collector = Collector::start();
     let stack = told(&collector);
     let header = format!("00-{HEADER_TRACE}-00f067aa0ba902b7-01");
-    let meta = [("traceparent", json!(format!("00-{META_TRACE}-b7ad6b7169203331-01"))), ("tracestate", json!("acme=1"))];
+    let meta =
+        [("traceparent", json!(format!("00-{META_TRACE}-b7ad6b7169203331-01"))), ("tracestate", json!("acme=1"))];
 
     let span = span_of(&collector, &stack, &[], &[("traceparent", &header)]);
     assert_eq!((hex(&span.trace_id), hex(&span.parent_span_id)), (HEADER_TRACE.into(), "00f067aa0ba902b7".into()));
@@ -151,7 +152,8 @@ fn sampling_follows_the_caller_and_nonsense_is_ignored() {
 fn a_gate_is_a_span_of_its_own() {
     let collector = Collector::start();
     let otlp = format!("  otlp: {{endpoint: \"http://127.0.0.1:{}\"}}\n  audit: {{stdout: json}}", collector.grpc);
-    let gates = "  gates: [{name: short, cel: 'size(arguments.query) < 3'}, {name: watching, mode: shadow, cel: 'false'}]\n";
+    let gates =
+        "  gates: [{name: short, cel: 'size(arguments.query) < 3'}, {name: watching, mode: shadow, cel: 'false'}]\n";
     let limits = format!("{gates}  limits: {{request");
     let edits = [("  audit: {stdout: json}", otlp.as_str()), ("  limits: {request", limits.as_str())];
     let stack = Stack::within(&super::OFTEN, &edits);
