@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -75,14 +75,16 @@ async fn serve(serving: Serving, telemetry: &Telemetry) -> anyhow::Result<()> {
     let servers = snapshot.servers();
     let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
     let freshness: Vec<_> = servers.iter().filter_map(|server| server.freshness.clone()).collect();
-    let (listings, held) = (freshness.clone(), Arc::clone(snapshot.held_answers()));
+    // Weak: what is counted must not keep alive what a reload lets go of.
+    let listings: Vec<_> = freshness.iter().map(Arc::downgrade).collect();
+    let held = Arc::clone(snapshot.held_answers());
     telemetry.metrics().register(Box::new(move || {
         let bytes = Sample {
             name: "portcullis.held_answers.bytes",
             labels: Vec::new(),
             value: u64::try_from(held.held()).unwrap_or(u64::MAX),
         };
-        listings.iter().flat_map(|freshness| freshness.samples()).chain([bytes]).collect()
+        listings.iter().filter_map(Weak::upgrade).flat_map(|freshness| freshness.samples()).chain([bytes]).collect()
     }));
     follow_secrets(servers);
     keep_fresh(&freshness);
