@@ -1,8 +1,18 @@
-//! Compiles our own contracts in `proto/` without a system `protoc`.
+//! Compiles the contracts in `proto/` without a system `protoc`.
+
+/// Byte fields of the front door's messages that share the received buffer, or a constant, instead of owning a copy.
+/// Bodies are not among them: they become text that is owned.
+const SHARED: [&str; 4] = ["HeaderValue", "HeaderToSet", "Field", "Value"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let files = protox::compile(["portcullis/audit/v1/audit.proto", "portcullis/gate/v1/gate.proto"], ["proto"])?;
-    tonic_prost_build::configure().compile_fds(files)?;
+    let ours = protox::compile(["portcullis/audit/v1/audit.proto", "portcullis/gate/v1/gate.proto"], ["proto"])?;
+    tonic_prost_build::configure().compile_fds(ours)?;
+    let door = protox::compile(["door/ext_proc.proto"], ["proto"])?;
+    let mut builder = tonic_prost_build::configure().build_client(false);
+    for message in SHARED {
+        builder = builder.bytes(format!(".envoy.service.ext_proc.v3.{message}"));
+    }
+    builder.compile_fds(door)?;
     Ok(())
 }

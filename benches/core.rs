@@ -196,7 +196,10 @@ mod world {
     }
 
     fn made(headers: &[(&str, &str)]) -> Headers {
-        let header = |(name, value): &(&str, &str)| Header { name: (*name).into(), value: value.as_bytes().into() };
+        let header = |(name, value): &(&str, &str)| Header {
+            name: (*name).to_owned().into(),
+            value: (*value).to_owned().into(),
+        };
         Headers::new(headers.iter().filter(|(_, value)| !value.is_empty()).map(header).collect())
     }
 }

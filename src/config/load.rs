@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use super::deserialize;
 use super::located::Located;
-use super::model::{Configuration, Unmatched, unavailable};
+use super::model::{Configuration, Envoy, Period, Unmatched, unavailable};
 use super::tree::Node;
 use crate::identity::KeyStores;
 use crate::ladder::budget::HeldAnswers;
-use crate::ladder::{self, Snapshot};
+use crate::ladder::{self, EnvoyTimeouts, Snapshot};
 use crate::upstream::client::Settings;
 pub use compiled::Serving;
 use documents::Documents;
@@ -113,13 +113,14 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
     }
     let listener = listen::compile(configuration, context, report);
     let telemetry = telemetry::compile(configuration, context, report);
+    let timeouts = envoy(&configuration.envoy, context, report);
     overlaps(configuration, context, report);
     // Not a short-circuiting collect: every server is to be looked at.
     let built: Vec<Option<server::Built>> = configuration
         .servers
         .iter()
         .enumerate()
-        .map(|(index, server)| server::compile(server, index, context, report))
+        .map(|(index, server)| server::compile(server, index, &timeouts, context, report))
         .collect();
     let built: Vec<server::Built> = built.into_iter().collect::<Option<_>>()?;
     let (servers, recorded) = built.into_iter().map(|built| (Arc::new(built.server), built.recorded)).unzip();
@@ -128,7 +129,9 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         Unmatched::Pass => ladder::Unmatched::Pass,
     };
     let snapshot = match Snapshot::new(servers, unmatched) {
-        Ok(snapshot) => snapshot.with_held_answers(Arc::new(HeldAnswers::new(configuration.held_answers.bytes()))),
+        Ok(snapshot) => snapshot
+            .with_held_answers(Arc::new(HeldAnswers::new(configuration.held_answers.bytes())))
+            .with_envoy(timeouts),
         Err(overlaps) => {
             // What `overlaps` has not told already.
             let told = !report.is_clean();
@@ -153,6 +156,22 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         max_streams: usize::try_from(configuration.max_streams.get()).unwrap_or(usize::MAX),
         telemetry,
     })
+}
+
+/// How long Envoy waits, as it is told here.
+fn envoy(source: &Envoy, context: &Context<'_>, report: &mut Report) -> EnvoyTimeouts {
+    let (message, max) = (source.message_timeout.get(), source.max_message_timeout.map(Period::get));
+    if let Some(max) = max.filter(|max| *max <= message) {
+        report.fault(
+            context.path,
+            context.root.locate(&["envoy".into(), "max_message_timeout".into()]),
+            &format!(
+                "expected more than `message_timeout` ({message:?}), found {max:?}; Envoy's filter waits that long anyway: \
+                 raise it there and here, or remove it"
+            ),
+        );
+    }
+    EnvoyTimeouts { message, max }
 }
 
 /// Names and matchers that two servers share.

@@ -4,6 +4,7 @@
 //! must not hide those of everything beside them. Every struct refuses unknown keys. A key exists here only when this version acts on it; keys of later versions are
 //! named in [`unavailable`], so that their refusal says so.
 
+mod envoy;
 mod listen;
 mod matcher;
 mod server;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use crate::screen::ScreenSource;
+pub use envoy::Envoy;
 pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
@@ -38,6 +40,9 @@ pub struct Configuration {
     /// Where Portcullis listens.
     #[schemars(required)]
     pub listen: Option<Listen>,
+    /// What Envoy's filter is set to, as far as Portcullis must know it.
+    #[serde(default)]
+    pub envoy: Envoy,
     /// What happens to a request that no server matches: `deny` (default) refuses it, `pass` forwards it untouched.
     /// Pass is for a sidecar beside an agent, on routes whose processing mode never buffers. On an authority that any
     /// server names, an unmatched path is refused whatever stands here.

@@ -22,6 +22,16 @@ pub(super) struct Gated {
     what: Waiting,
 }
 
+impl Gated {
+    /// The id of the message, byte for byte; `None` for notifications and plain HTTP.
+    pub(super) fn id(&self) -> Option<&str> {
+        match &self.what {
+            Waiting::Call { document, .. } => message::id(document).map(Id::raw),
+            Waiting::Http { .. } => None,
+        }
+    }
+}
+
 /// What waits.
 enum Waiting {
     /// An MCP call.
@@ -32,25 +42,30 @@ enum Waiting {
 
 impl Exchange {
     /// Holds an MCP call until its gates have spoken.
-    pub(super) fn ask_gates(&mut self, accepted: Accepted, document: Document, call: Call) -> Step {
+    pub(super) fn ask_gates(&mut self, accepted: Accepted, document: Document, call: Call, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
         let document = Arc::new(document);
         let decision = self.facts.decision().to_owned();
         let (head, caller) = (&accepted.head, &accepted.caller);
         let reached = call.reached.clone();
         let question = gate::question(&server, head, caller, &decision, call.method.as_str(), reached, &document);
-        self.hold_for_gates(server, question, Waiting::Call { accepted, document, call })
+        self.hold_for_gates(server, question, Waiting::Call { accepted, document, call }, now)
     }
 
     /// Holds a plain HTTP request until its gates have spoken.
-    pub(super) fn ask_gates_http(&mut self, server: Arc<Server>, head: Head, caller: &Caller) -> Step {
+    pub(super) fn ask_gates_http(&mut self, server: Arc<Server>, head: Head, caller: &Caller, now: Now) -> Step {
         let question = gate::question_http(&server, &head, caller, self.facts.decision());
-        self.hold_for_gates(server, question, Waiting::Http { head })
+        self.hold_for_gates(server, question, Waiting::Http { head }, now)
     }
 
-    fn hold_for_gates(&mut self, server: Arc<Server>, question: Question, what: Waiting) -> Step {
+    /// Envoy's timer has run since its message came, while keys were fetched or the server was listed. Where what is left
+    /// of it may not suffice for the gates, Envoy is asked for more, if the configuration says that it grants it.
+    fn hold_for_gates(&mut self, server: Arc<Server>, question: Question, what: Waiting, now: Now) -> Step {
+        let waited = now.instant.saturating_duration_since(self.heard);
+        let more = self.snapshot.envoy().more(waited, server.gates.patience(&question));
         self.state = State::Gated(Box::new(Gated { server, question: Arc::new(question), what }));
-        Step { replies: Replies::new(), next: Next::Ask }
+        let replies = more.map_or_else(Replies::new, |time| Replies::one(Reply::MoreTime(time)));
+        Step { replies, next: Next::Ask }
     }
 
     /// The gates have spoken.

@@ -102,8 +102,8 @@ pub enum Next {
     Wait,
     /// Establish the identity that [`Exchange::presented`] tells of, and come back with [`Event::Identity`].
     Identify,
-    /// Ask the gates that [`Exchange::question`] tells of, and come back with [`Event::Opinion`]. Envoy's messages are
-    /// taken meanwhile: the request may end.
+    /// Send the replies, ask the gates that [`Exchange::question`] tells of, and come back with [`Event::Opinion`]. Envoy's
+    /// messages are taken meanwhile: the request may end.
     Ask,
     /// List the server that [`Exchange::outdated`] tells of, and come back with [`Event::Refreshed`].
     Refresh,
@@ -167,6 +167,8 @@ pub struct Exchange {
     snapshot: Arc<Snapshot>,
     state: State,
     deadline: Option<Instant>,
+    /// When Envoy's last message of the request came: its timer for our reply runs from then on.
+    heard: Instant,
     facts: Facts,
     /// Whether anything of an answer went down: from then on a refusal cannot have its own status.
     committed: bool,
@@ -180,6 +182,7 @@ impl Exchange {
             snapshot,
             state: State::Fresh,
             deadline: None,
+            heard: now.instant,
             facts: Facts::new(decision, now.instant),
             committed: false,
         }
@@ -251,6 +254,9 @@ impl Exchange {
 
     fn advance(&mut self, event: Event, now: Now) -> Step {
         self.deadline = None;
+        if matches!(event, Event::RequestHeaders(_) | Event::RequestBody(_)) {
+            self.heard = now.instant;
+        }
         match (std::mem::replace(&mut self.state, State::Done), event) {
             (State::Fresh, Event::Overloaded) => {
                 self.refuse(&Refusal::new(Reason::Overloaded, Rung::Service), None, None, "", now)
@@ -308,11 +314,14 @@ impl Exchange {
                 self.refuse(&refusal, Some(&asking.server), asking.id_raw.as_deref(), method, now)
             }
             State::Identifying(request::Pending { server, .. })
-            | State::AwaitingBody(request::Accepted { server, .. })
-            | State::Checking(request::Checking { accepted: request::Accepted { server, .. }, .. }) => {
+            | State::AwaitingBody(request::Accepted { server, .. }) => {
                 self.refuse(&refusal, Some(server), None, "", now)
             }
-            State::Gated(gated) => self.refuse(&refusal, Some(&gated.server), None, "", now),
+            State::Checking(checking) => {
+                let (id, method) = checking.addressee();
+                self.refuse(&refusal, Some(&checking.accepted.server), id, method, now)
+            }
+            State::Gated(gated) => self.refuse(&refusal, Some(&gated.server), gated.id(), &gated.question.method, now),
             _ => self.refuse(&refusal, None, None, "", now),
         }
     }

@@ -1,5 +1,7 @@
 //! What an exchange tells Envoy, in words that are not yet protobuf.
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use crate::ladder::forward::HeaderEdits;
@@ -37,6 +39,8 @@ pub enum Reply {
     },
     /// To the answer's trailers.
     ResponseTrailers,
+    /// No reply yet, and how long Envoy shall go on waiting for one. It decides nothing.
+    MoreTime(Duration),
     /// An answer in the server's place.
     Immediate(Immediate),
 }

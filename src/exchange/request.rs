@@ -46,6 +46,14 @@ pub(super) struct Checking {
     pub(super) since: Instant,
 }
 
+impl Checking {
+    /// The id and the method of the message, as far as they can be read.
+    pub(super) fn addressee(&self) -> (Option<&str>, &str) {
+        let method = message::message(&self.document).map(|message| message.method);
+        (message::id(&self.document).map(Id::raw), method.unwrap_or_default())
+    }
+}
+
 /// How far a message came.
 enum Climbed {
     /// To the top.
@@ -135,7 +143,7 @@ impl Exchange {
         }
         if server.kind == Kind::Http {
             if gate::concerns_http(&server) {
-                return self.ask_gates_http(server, head, &caller);
+                return self.ask_gates_http(server, head, &caller, now);
             }
             return self.allow_plain(&server, &head, now);
         }
@@ -211,7 +219,7 @@ impl Exchange {
         self.facts.trace_message(&message);
         match self.climb(&accepted, &message, listed, asked, now.instant) {
             Ok(Climbed::Top(call)) if gate::concerns(&server, &call.reached) => {
-                self.ask_gates(accepted, document, call)
+                self.ask_gates(accepted, document, call, now)
             }
             Ok(Climbed::Top(call)) => self.forward(&accepted, &message, call, now),
             Ok(Climbed::Stale) => {
@@ -264,10 +272,13 @@ impl Exchange {
         self.judged(server, Rung::Scope, scoped, now)?;
         match definition::check(server, &target, &reached, asked) {
             Ok(Standing::Stale) => match listed {
-                None => return Ok(Climbed::Stale),
-                Some(listed) => {
-                    let why = listed.err();
-                    let why = why.unwrap_or_else(|| "the listing said nothing about the capability".to_owned());
+                None if server.freshness.is_some() => return Ok(Climbed::Stale),
+                listed => {
+                    let why = match listed {
+                        Some(Ok(())) => "the listing said nothing about the capability".to_owned(),
+                        Some(Err(why)) => why,
+                        None => "nobody watches the server's definitions".to_owned(),
+                    };
                     self.stands(server, definition::unverified(why), now)?;
                 }
             },

@@ -2,6 +2,7 @@
 
 mod answers;
 mod definitions;
+mod gates;
 mod orders;
 mod random;
 mod told;
@@ -111,6 +112,7 @@ fn shown(step: &Step) -> String {
             Reply::ResponseHeaders { .. } => "rsh".to_owned(),
             Reply::ResponseBody { ends, .. } => format!("rsb{}", if *ends { "." } else { "" }),
             Reply::ResponseTrailers => "rst".to_owned(),
+            Reply::MoreTime(time) => format!("more({}ms)", time.as_millis()),
             Reply::Immediate(immediate) => {
                 assert!(immediate.verdict.decided, "an immediate response passes the second lock");
                 format!("{} {}", immediate.status, immediate.verdict.reason.map_or("none", Reason::as_str))

@@ -6,13 +6,13 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessorServer;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use super::service::Service;
+use super::wire::external_processor_server::ExternalProcessorServer;
 
 /// HTTP/2 window of one stream. Small, so that answers which their clients do not read hold little memory.
 const STREAM_WINDOW: u32 = 64 * 1024;

@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessor;
-use envoy_types::pb::envoy::service::ext_proc::v3::{ProcessingRequest, ProcessingResponse};
 use futures_util::stream::unfold;
 use futures_util::{FutureExt as _, Stream};
 use tonic::{Request, Response, Status, Streaming};
@@ -22,6 +20,8 @@ use crate::ladder::Snapshot;
 use crate::telemetry::audit::{Audit, Slot};
 use crate::telemetry::counters::Counters;
 
+use super::wire::external_processor_server::ExternalProcessor;
+use super::wire::{ProcessingRequest, ProcessingResponse};
 use super::{reply, request};
 
 #[cfg(test)]
@@ -90,6 +90,8 @@ struct Session {
     exchange: Exchange,
     queue: VecDeque<ProcessingResponse>,
     ending: Option<Ending>,
+    /// Whether the gates are to be asked as soon as what is in the queue was sent.
+    to_ask: bool,
     /// Whether this stream is one of those that are counted as open.
     admitted: bool,
     /// Room for its audit event, until that is handed over; without room a stream is not admitted.
@@ -112,7 +114,7 @@ impl Session {
         };
         let exchange = Exchange::new(shared.snapshot.load_full(), shared.decision_id(), now());
         let exchange = exchange.with_trails(shared.audit.trails());
-        Self { shared, inbound, exchange, queue: VecDeque::new(), ending: None, admitted, slot }
+        Self { shared, inbound, exchange, queue: VecDeque::new(), ending: None, to_ask: false, admitted, slot }
     }
 
     /// The next message for Envoy, or the end.
@@ -135,7 +137,8 @@ impl Session {
 
     /// Takes one event through the exchange, and whatever the exchange needs for it.
     async fn advance(&mut self) {
-        let Some(mut event) = self.receive().await else { return };
+        let first = if std::mem::take(&mut self.to_ask) { self.ask().await } else { self.receive().await };
+        let Some(mut event) = first else { return };
         loop {
             let Step { replies, next } = self.step(event);
             self.queue.extend(replies.into_iter().map(reply::message));
@@ -147,6 +150,10 @@ impl Session {
                 Next::Wait => return,
                 Next::Identify => event = self.identify().await,
                 Next::Refresh => event = self.refresh().await,
+                Next::Ask if !self.queue.is_empty() => {
+                    self.to_ask = true;
+                    return;
+                }
                 Next::Ask => match self.ask().await {
                     Some(heard) => event = heard,
                     None => return,

@@ -117,7 +117,7 @@ fn budget(gates: &[Gate], sources: &[GateSource], budget: Duration, faults: &mut
                 &[gate.kind.as_str()],
                 format!(
                     "expected the gates up to this one to take at most {budget:?} together (`gates_budget`), found \
-                     {taken:?}; lower a `timeout`, or raise `gates_budget` and keep it below Envoy's message_timeout"
+                     {taken:?}; lower a `timeout`, or raise `gates_budget`"
                 ),
             );
         }

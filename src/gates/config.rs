@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer};
 
-use super::question::Question;
+use super::question::{Intent, Question};
 use crate::upstream::SecretSource;
 
 /// One external opinion on calls: a name, how it is asked (exactly one of `ext_authz`, `grpc`, `judge`, `cel`), and when.
@@ -141,7 +141,8 @@ pub struct JudgeSource {
     pub timeout: Span,
     /// Where the user's intent is found.
     pub intent: IntentSource,
-    /// A call without an intent: `deny` (default) refuses it with `ibac.no_intent`, `allow` lets it pass unjudged.
+    /// A call without an intent: `deny` (default) refuses it with `ibac.no_intent`, `allow` lets it pass unjudged. One whose
+    /// intent cannot be read, a header that is there twice say, is refused all the same.
     #[serde(default)]
     pub no_intent: OnFailure,
     /// How long a verdict is good for the same principal, intent, capability and arguments. Default: not at all.
@@ -168,16 +169,24 @@ pub struct IntentSource {
 }
 
 impl IntentSource {
-    /// The intent behind a call; `None` where the source has none or an empty one.
+    /// The intent behind a call.
     #[must_use]
-    pub fn find<'a>(&self, question: &'a Question) -> Option<&'a str> {
-        let found = match self {
+    pub fn look<'a>(&self, question: &'a Question) -> Intent<'a> {
+        match self {
             Self { header: Some(name), .. } => question.header(name),
             Self { meta: Some(key), .. } => question.meta(key),
             Self { claim: Some(name), .. } => question.claim(name),
-            _ => None,
-        };
-        found.map(str::trim).filter(|text| !text.is_empty())
+            _ => Intent::Absent,
+        }
+    }
+
+    /// The intent behind a call; `None` where the source has none that can be read.
+    #[must_use]
+    pub fn find<'a>(&self, question: &'a Question) -> Option<&'a str> {
+        match self.look(question) {
+            Intent::Found(text) => Some(text),
+            Intent::Absent | Intent::Unreadable => None,
+        }
     }
 }
 

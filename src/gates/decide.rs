@@ -27,7 +27,7 @@ impl Decide {
                 Some(Said::Answer(answer)) => Opinion::Answer(answer.result_json),
                 None => Opinion::Failed(Failure::new("expected allow, deny or answer, got an answer without any")),
             },
-            Err(status) => Opinion::Failed(Failure::new(super::ext_authz::grpc_failure(&status))),
+            Err(status) => Opinion::Failed(super::ext_authz::grpc_failure(&status)),
         }
     }
 

@@ -11,6 +11,8 @@ use envoy_types::pb::envoy::service::auth::v3::authorization_client::Authorizati
 use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
 use envoy_types::pb::envoy::service::auth::v3::{CheckResponse, DeniedHttpResponse, OkHttpResponse};
 
+use tonic::Code;
+
 use super::opinion::{Denial, Failure, Opinion};
 use super::peer::{ANSWER, Peer};
 use super::question::Question;
@@ -38,20 +40,22 @@ impl ExtAuthz {
         let mut client = AuthorizationClient::new(self.peer.channel()).max_decoding_message_size(ANSWER);
         match client.check(request::check(question, self.arguments)).await {
             Ok(answer) => opinion(answer.into_inner(), self.pass_challenges),
-            Err(status) => Opinion::Failed(Failure::new(grpc_failure(&status))),
+            Err(status) => Opinion::Failed(grpc_failure(&status)),
         }
     }
 }
 
-/// Why a gRPC call failed, for the operator.
-pub(super) fn grpc_failure(status: &tonic::Status) -> String {
+/// A gRPC call that failed.
+pub(super) fn grpc_failure(status: &tonic::Status) -> Failure {
     let mut text = format!("gRPC {:?}: {}", status.code(), status.message());
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    text
+    // A gate that is up and does not want this question.
+    let of_this_call = matches!(status.code(), Code::InvalidArgument | Code::OutOfRange);
+    Failure { of_this_call, ..Failure::new(text) }
 }
 
 /// What a `CheckResponse` means. `status` decides, as in Envoy; what contradicts it is no opinion.

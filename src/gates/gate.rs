@@ -106,6 +106,10 @@ impl Gate {
         };
         let Some(leave) = self.breaker.admit(Instant::now()) else { return resting() };
         let opinion = timeout_at(due.into(), self.ask(question)).await.unwrap_or_else(|_| self.late());
+        if let Opinion::Failed(Failure { of_this_call: true, .. }) = &opinion {
+            // Not settled: nothing was learned about the gate.
+            return opinion;
+        }
         let good = !matches!(opinion, Opinion::Failed(_));
         if leave.settle(good, Instant::now())
             && let Opinion::Failed(failure) = &opinion

@@ -24,7 +24,7 @@ use self::cache::Cache;
 use self::verdict::{Judged, Verdict};
 use super::config::IntentSource;
 use super::opinion::{Denial, Failure, Opinion};
-use super::question::Question;
+use super::question::{Intent, Question};
 use crate::refusal::GateCode;
 use crate::upstream::Credential;
 
@@ -85,8 +85,10 @@ impl Judge {
     }
 
     pub(super) async fn ask(&self, question: &Question) -> Opinion {
-        let Some(intent) = self.intent.find(question) else {
-            return if self.allow_without_intent { Opinion::Allow } else { no_intent() };
+        let intent = match self.intent.look(question) {
+            Intent::Found(intent) => intent,
+            Intent::Absent if self.allow_without_intent => return Opinion::Allow,
+            Intent::Absent | Intent::Unreadable => return no_intent(),
         };
         let arguments = question.arguments();
         let key = self.cache.as_ref().map(|_| key(question, intent, &arguments));
@@ -130,7 +132,7 @@ impl Judge {
     }
 
     async fn exchange(&self, body: Vec<u8>) -> Result<Judged, Failure> {
-        let failure = |why: String| Failure { code: unavailable(), why };
+        let failure = |why: String| Failure { code: unavailable(), ..Failure::new(why) };
         let mut request = Request::post(self.url.clone())
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json")
@@ -144,7 +146,10 @@ impl Judge {
         if status != StatusCode::OK {
             // These do not go away by waiting: key, model or URL is wrong.
             let code = matches!(status.as_u16(), 401 | 403 | 404).then(|| GateCode::parse(UNCONFIGURED).ok()).flatten();
-            return Err(Failure { code: code.or_else(unavailable), why: format!("expected HTTP 200, got {status}") });
+            // These say that the model will not take this prompt.
+            let of_this_call = matches!(status.as_u16(), 400 | 413 | 422);
+            let why = format!("expected HTTP 200, got {status}");
+            return Err(Failure { code: code.or_else(unavailable), why, of_this_call });
         }
         let answer = Limited::new(answer.into_body(), ANSWER).collect().await;
         let answer = answer.map_err(|error| failure(format!("expected a whole answer of at most 256 KiB: {error}")))?;

@@ -32,6 +32,7 @@ mod tests;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 
@@ -39,7 +40,7 @@ use crate::telemetry::record::Asked;
 pub use build::{Fault, Setting};
 use gate::{Gate, Outcome};
 pub use opinion::{Decision, Denial, Failure, Instead, Objection, Opinion, Ruling};
-pub use question::{Arguments, Asker, HttpCall, Question};
+pub use question::{Arguments, Asker, HttpCall, Intent, Question};
 
 /// Our own gate contract, generated from `proto/portcullis/gate/v1/gate.proto`.
 pub mod contract {
@@ -83,6 +84,23 @@ impl Gates {
     /// Name and kind of each gate, and whether it is in shadow mode.
     pub fn described(&self) -> impl Iterator<Item = (&str, &'static str, bool)> {
         self.gates.iter().map(|gate| (&*gate.name, gate.kind.as_str(), gate.shadow))
+    }
+
+    /// The longest that [`Gates::ask`] may take for this question: the timeouts of those that are asked one after the other,
+    /// or of the slowest in shadow mode.
+    #[must_use]
+    pub fn patience(&self, question: &Question) -> Duration {
+        let concerned =
+            self.gates.iter().filter(|gate| gate.concerns(question.capabilities.iter().map(|label| &**label)));
+        let (mut enforced, mut shadow) = (Duration::ZERO, Duration::ZERO);
+        for gate in concerned {
+            if gate.shadow {
+                shadow = shadow.max(gate.timeout);
+            } else {
+                enforced = enforced.saturating_add(gate.timeout);
+            }
+        }
+        enforced.max(shadow)
     }
 
     /// Asks every gate that the call concerns: those that are enforced one after the other until one objects, those in

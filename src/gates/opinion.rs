@@ -44,6 +44,9 @@ pub struct Failure {
     pub code: Option<GateCode>,
     /// For the operator.
     pub why: String,
+    /// Whether it is about this one call, and says nothing about the gate: then its breaker does not count it, or one caller
+    /// could close a gate to all others.
+    pub of_this_call: bool,
 }
 
 impl Opinion {
@@ -61,7 +64,7 @@ impl Opinion {
 
 impl Failure {
     pub(super) fn new(why: impl Into<String>) -> Self {
-        Self { code: None, why: why.into() }
+        Self { code: None, why: why.into(), of_this_call: false }
     }
 }
 

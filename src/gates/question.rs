@@ -23,8 +23,9 @@ pub struct Question {
     pub message: Option<Arc<Document>>,
     /// Of plain HTTP: what is asked for.
     pub http: Option<HttpCall>,
-    /// Values of the headers that some gate reads its intent from, by name.
-    pub headers: Vec<(Arc<str>, String)>,
+    /// Values of the headers that some gate reads its intent from, by name; `None` for one that is there and no text, or
+    /// there twice.
+    pub headers: Vec<(Arc<str>, Option<String>)>,
     /// The claims of the verified token, for an intent or a rule that is about one. Never sent anywhere whole.
     pub claims: Arc<Document>,
 }
@@ -132,22 +133,52 @@ impl Question {
         text("name").or_else(|| text("uri")).unwrap_or_default()
     }
 
-    /// A text member of `params._meta`.
-    pub(super) fn meta(&self, key: &str) -> Option<&str> {
-        self.params()?.get("_meta")?.get(key)?.as_str()
+    /// A member of `params._meta`.
+    pub(super) fn meta(&self, key: &str) -> Intent<'_> {
+        let found = self.params().and_then(|params| params.get("_meta")?.get(key));
+        found.map_or(Intent::Absent, |value| Intent::of(text(value)))
     }
 
     /// A header that some gate asked for.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(own, _)| &**own == name).map(|(_, value)| value.as_str())
+    pub(super) fn header(&self, name: &str) -> Intent<'_> {
+        let found = self.headers.iter().find(|(own, _)| &**own == name);
+        found.map_or(Intent::Absent, |(_, value)| Intent::of(value.as_deref()))
     }
 
-    /// A text claim: one of exactly this name, else the path that its dots describe.
-    pub(super) fn claim(&self, name: &str) -> Option<&str> {
+    /// A claim: one of exactly this name, else the path that its dots describe.
+    pub(super) fn claim(&self, name: &str) -> Intent<'_> {
         let root = self.claims.root();
-        let found = root.get(name).or_else(|| name.split('.').try_fold(root, |value, step| value.get(step)))?;
-        if found.kind() == Kind::String { found.as_str() } else { None }
+        let found = root.get(name).or_else(|| name.split('.').try_fold(root, |value, step| value.get(step)));
+        found.map_or(Intent::Absent, |value| Intent::of(text(value)))
     }
+}
+
+/// What a source says of the intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent<'a> {
+    /// The intent, not empty.
+    Found(&'a str),
+    /// There is none, or an empty one.
+    Absent,
+    /// Something is there, and no one text: a header twice, or not UTF-8, or a value of another type. Whoever may leave the
+    /// intent out may not hide somebody else's by adding a second.
+    Unreadable,
+}
+
+impl<'a> Intent<'a> {
+    /// Of what is there; `None` when that is no one text.
+    fn of(text: Option<&'a str>) -> Self {
+        match text.map(str::trim) {
+            None => Self::Unreadable,
+            Some("") => Self::Absent,
+            Some(text) => Self::Found(text),
+        }
+    }
+}
+
+/// The text of a value that is one.
+fn text(value: Value<'_>) -> Option<&str> {
+    if value.kind() == Kind::String { value.as_str() } else { None }
 }
 
 impl<'a> Arguments<'a> {

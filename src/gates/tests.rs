@@ -38,7 +38,7 @@ pub(super) fn question(tool: &str, arguments: &str) -> Question {
         capabilities: vec![format!("tool:{tool}").into()],
         message: Some(document(&message)),
         http: None,
-        headers: vec![("x-user-intent".into(), "close my case".into())],
+        headers: vec![("x-user-intent".into(), Some("close my case".into()))],
         claims: document(r#"{"sub":"ana","goal":"sell","nested":{"goal":"buy"},"n":1}"#),
     }
 }
@@ -129,8 +129,6 @@ async fn a_grpc_gate_allows_denies_and_answers() {
 #[tokio::test]
 async fn whatever_is_no_opinion_refuses_unless_the_configuration_lets_it_pass() {
     let server = Server::start(Say::Error).await;
-    let lenient = gates(&serde_json::json!([with(grpc(&server), &serde_json::json!({"on_failure": "allow"}))]));
-    let strict = gates(&serde_json::json!([grpc(&server)]));
     for (say, why) in [
         (Say::Error, "Unavailable: no"),
         (Say::Nothing, "without any"),
@@ -138,6 +136,13 @@ async fn whatever_is_no_opinion_refuses_unless_the_configuration_lets_it_pass() 
         (Say::Cut, "gRPC"),
     ] {
         server.say(say);
+        let mut gate = grpc(&server);
+        if !why.contains("within") {
+            // A busy machine takes its time to panic.
+            gate["grpc"]["timeout"] = "4s".into();
+        }
+        let strict = gates(&serde_json::json!([gate]));
+        let lenient = gates(&serde_json::json!([with(gate, &serde_json::json!({"on_failure": "allow"}))]));
         let (what, told) = told(&ask(&strict).await);
         assert_eq!(what, "unavailable", "{say:?}");
         assert!(told.contains(why), "{say:?}: {told}");
@@ -244,6 +249,51 @@ async fn a_gate_is_asked_about_its_capabilities_only() {
     assert!(!gates.concern(&["tool:search"].into_iter()) && !gates.concern(&std::iter::empty()));
     assert_eq!(gates.ask(&question("search", "{}")).await.decision, Decision::Allow);
     assert_eq!(told(&ask(&gates).await).0, "deny");
+}
+
+#[tokio::test]
+async fn one_caller_cannot_close_a_gate_to_all() {
+    let server = Server::start(Say::Refuse).await;
+    let breaker = serde_json::json!({"breaker": {"failures": 2, "open": "60s"}});
+    let gates = gates(&serde_json::json!([with(grpc(&server), &breaker)]));
+    for _ in 0..10 {
+        assert_eq!(told(&ask(&gates).await).0, "unavailable");
+    }
+    assert_eq!(server.asked.load(Ordering::SeqCst), 10, "it is asked each time: it is up");
+    server.say(Say::Allow);
+    assert_eq!(told(&ask(&gates).await).0, "allow");
+}
+
+#[tokio::test]
+async fn a_gate_is_told_the_intent_where_so_configured_and_what_was_cut() {
+    let server = Server::start(Say::Allow).await;
+    ask(&gates(&serde_json::json!([grpc(&server)]))).await;
+    assert_eq!(server.last().expect("it was asked").intent, None);
+    let mut gate = grpc(&server);
+    gate["grpc"]["intent"] = serde_json::json!({"claim": "goal"});
+    gate["grpc"]["arguments"] = "6B".into();
+    ask(&gates(&serde_json::json!([gate]))).await;
+    let seen = server.last().expect("it was asked");
+    let call = seen.call.expect("a call");
+    assert_eq!(
+        (seen.intent.as_deref(), call.arguments_json.as_str(), call.arguments_truncated),
+        (Some("sell"), r#"{"id":"#, true)
+    );
+}
+
+#[test]
+fn the_time_that_gates_may_take_is_of_those_that_are_asked() {
+    let gate = |name: &str, timeout: &str, more: serde_json::Value| {
+        with(serde_json::json!({"name": name, "grpc": {"address": "http://a:1", "timeout": timeout}}), &more)
+    };
+    let gates = gates(&serde_json::json!([
+        gate("a", "1s", serde_json::json!({})),
+        gate("b", "2s", serde_json::json!({"capabilities": ["pay"]})),
+        gate("c", "1500ms", serde_json::json!({"mode": "shadow"})),
+        {"name": "d", "cel": "true"},
+    ]));
+    assert_eq!(gates.patience(&question("pay", "{}")), Duration::from_secs(3));
+    assert_eq!(gates.patience(&question("other", "{}")), Duration::from_millis(1500));
 }
 
 #[test]

@@ -20,13 +20,16 @@ pub enum Standing {
 
 /// Judges every capability that a call reaches by what the server listed lately. Known faults come before unknowns.
 ///
+/// A server whose definitions nobody watches is one of which nothing is known: [`Standing::Stale`], which no listing can
+/// mend. (Plain HTTP, which has none, never comes here.)
+///
 /// # Errors
 /// `definition.changed`, `definition.gone`.
 pub fn check(server: &Server, target: &Target<'_>, reached: &[&Capability], now: Instant) -> Result<Standing, Refusal> {
-    let Some(freshness) = &server.freshness else { return Ok(Standing::Fresh) };
     let mut standing = Standing::Fresh;
     for capability in reached {
-        match freshness.verdict(&capability.label, now) {
+        let verdict = server.freshness.as_ref().map_or(Verdict::Stale, |own| own.verdict(&capability.label, now));
+        match verdict {
             Verdict::Fresh => {}
             Verdict::Stale => standing = Standing::Stale,
             Verdict::Changed(fields) => return Err(changed(capability, &fields)),

@@ -14,20 +14,20 @@ pub struct HeaderEdits {
 
 /// Removed from every forwarded call: the caller's session with us, hop-by-hop headers (RFC 9110 §7.6.1) and headers
 /// by which a server would read another method than the one that was judged.
-const REMOVED: &[&str] = &[
-    "cookie",
-    "proxy-authorization",
-    "proxy-connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "upgrade",
-    "connection",
-    "x-method-override",
+const REMOVED: &[&[u8]] = &[
+    b"cookie",
+    b"proxy-authorization",
+    b"proxy-connection",
+    b"keep-alive",
+    b"te",
+    b"trailer",
+    b"upgrade",
+    b"connection",
+    b"x-method-override",
 ];
-const METHOD_OVERRIDES: &str = "x-http-method";
+const METHOD_OVERRIDES: &[u8] = b"x-http-method";
 /// Headers of this name are ours alone.
-const OWNED: &str = "x-portcullis-";
+const OWNED: &[u8] = b"x-portcullis-";
 
 /// The edits for a call whose answer will be read (`read`) or not.
 #[must_use]
@@ -45,11 +45,11 @@ pub fn request(headers: &Headers, credential: &Credential, read: bool) -> Header
         edits.set.push(("accept-encoding", b"identity".to_vec()));
     }
     for header in headers.iter() {
-        let name = header.name.as_str();
+        let name = &*header.name;
         if REMOVED.contains(&name) || name.starts_with(METHOD_OVERRIDES) || name.starts_with(OWNED) {
-            edits.remove.push(name.to_owned());
+            edits.remove.push(header.name().to_owned());
         }
-        if name == "connection" {
+        if name == b"connection" {
             named_by_connection(&header.value, &mut edits);
         }
     }

@@ -63,7 +63,10 @@ pub fn question_http(server: &Server, head: &Head, caller: &Caller, decision: &s
 }
 
 fn common(server: &Server, head: &Head, caller: &Caller, decision: &str) -> Question {
-    let value = |name: &Arc<str>| Some((Arc::clone(name), head.headers.text(name)?.to_owned()));
+    let value = |name: &Arc<str>| {
+        let there = head.headers.has(name);
+        there.then(|| (Arc::clone(name), head.headers.text(name).map(str::to_owned)))
+    };
     Question {
         decision: decision.to_owned(),
         server: Arc::clone(&server.name),

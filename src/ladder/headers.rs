@@ -22,12 +22,12 @@ struct Rule {
     comma: bool,
 }
 
-fn rule(name: &str) -> Option<Rule> {
+fn rule(name: &[u8]) -> Option<Rule> {
     Some(match name {
-        "authorization" => Rule { cap: AUTHORIZATION_CAP, comma: false },
-        "content-type" | "mcp-method" | "mcp-protocol-version" => Rule { cap: SHORT_CAP, comma: false },
-        "mcp-name" => Rule { cap: NAME_CAP, comma: true },
-        _ if name.starts_with("mcp-param-") => Rule { cap: NAME_CAP, comma: true },
+        b"authorization" => Rule { cap: AUTHORIZATION_CAP, comma: false },
+        b"content-type" | b"mcp-method" | b"mcp-protocol-version" => Rule { cap: SHORT_CAP, comma: false },
+        b"mcp-name" => Rule { cap: NAME_CAP, comma: true },
+        _ if name.starts_with(b"mcp-param-") => Rule { cap: NAME_CAP, comma: true },
         _ => return None,
     })
 }
@@ -39,10 +39,10 @@ fn rule(name: &str) -> Option<Rule> {
 pub fn check(head: &Head) -> Result<(), Refusal> {
     for header in head.headers.iter() {
         let Some(rule) = rule(&header.name) else { continue };
-        if head.headers.all(&header.name).nth(1).is_some() {
-            return Err(malformed(&header.name, "it appears more than once"));
+        if head.headers.all(header.name()).nth(1).is_some() {
+            return Err(malformed(header.name(), "it appears more than once"));
         }
-        value(header, &rule).map_err(|what| malformed(&header.name, what))?;
+        value(header, &rule).map_err(|what| malformed(header.name(), what))?;
     }
     Ok(())
 }

@@ -58,9 +58,9 @@ pub fn filter(
     Ok(Filtered { bytes, hidden })
 }
 
-/// Whether an entry is still what was approved, as far as that is watched.
+/// Whether an entry is still what was approved. Where nobody watches that, none is.
 fn unchanged(server: &Server, method: Method, entry: Value<'_>, now: Instant) -> bool {
-    let Some(freshness) = &server.freshness else { return true };
+    let Some(freshness) = &server.freshness else { return false };
     let kind = match method {
         Method::ToolsList => Kind::Tool,
         Method::PromptsList => Kind::Prompt,

@@ -22,6 +22,7 @@ pub mod message;
 pub mod metadata;
 pub mod method;
 pub mod origin;
+pub mod patience;
 pub mod permission;
 pub mod policy;
 pub mod route;
@@ -36,4 +37,5 @@ pub(crate) mod testing;
 mod tests;
 
 pub use head::Head;
+pub use patience::EnvoyTimeouts;
 pub use server::{Kind, Server, Snapshot, Unmatched};

@@ -15,6 +15,7 @@ use crate::upstream::{Credential, Freshness};
 
 use super::budget::HeldAnswers;
 use super::head::normal_authority;
+use super::patience::EnvoyTimeouts;
 
 /// The default of [`Snapshot::held_answers`].
 const HELD_ANSWERS: usize = 256 * 1024 * 1024;
@@ -113,7 +114,8 @@ pub struct Server {
     pub prices: Prices,
     /// Definitions as approved.
     pub record: Record,
-    /// Whether what was approved is still what is offered; `None` for plain HTTP, which has no record.
+    /// Whether what was approved is still what is offered; `None` for plain HTTP, which has no record. An MCP server
+    /// without it would have no capability that can be called or listed.
     pub freshness: Option<Arc<Freshness>>,
     /// What is presented upstream instead of the caller's token.
     pub credential: Credential,
@@ -134,6 +136,7 @@ pub struct Snapshot {
     servers: Vec<Arc<Server>>,
     unmatched: Unmatched,
     held_answers: Arc<HeldAnswers>,
+    envoy: EnvoyTimeouts,
     routes: HashMap<String, usize>,
     clusters: HashMap<String, usize>,
     addresses: HashMap<(String, String), usize>,
@@ -165,6 +168,7 @@ impl Snapshot {
             servers: Vec::new(),
             unmatched,
             held_answers: Arc::new(HeldAnswers::new(HELD_ANSWERS)),
+            envoy: EnvoyTimeouts::default(),
             routes: HashMap::new(),
             clusters: HashMap::new(),
             addresses: HashMap::new(),
@@ -213,6 +217,19 @@ impl Snapshot {
     pub fn with_held_answers(mut self, bound: Arc<HeldAnswers>) -> Self {
         self.held_answers = bound;
         self
+    }
+
+    /// The same for an Envoy with other timeouts than the shipped ones.
+    #[must_use]
+    pub fn with_envoy(mut self, timeouts: EnvoyTimeouts) -> Self {
+        self.envoy = timeouts;
+        self
+    }
+
+    /// How long Envoy waits.
+    #[must_use]
+    pub fn envoy(&self) -> &EnvoyTimeouts {
+        &self.envoy
     }
 
     /// The bound on the bytes of answers held at one time, 256 MiB unless another was set.

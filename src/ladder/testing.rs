@@ -78,6 +78,17 @@ pub(crate) fn world(edits: &[(&str, &str)]) -> World {
     world
 }
 
+/// An MCP server whose definitions nobody watches, which no configuration makes.
+pub(crate) fn unwatched() -> World {
+    let World { snapshot, _files: files } = unseen(&[]);
+    let server = Arc::clone(snapshot.servers().first().expect("a server"));
+    drop(snapshot);
+    let mut server = Arc::into_inner(server).expect("nobody else holds it");
+    server.freshness = None;
+    let snapshot = Snapshot::new(vec![Arc::new(server)], super::server::Unmatched::Deny).expect("one server");
+    World { snapshot: Arc::new(snapshot), _files: files }
+}
+
 /// The same before any definition was seen.
 pub(crate) fn unseen(edits: &[(&str, &str)]) -> World {
     let mut text = CONFIGURATION.to_owned();
@@ -154,7 +165,8 @@ impl World {
 
 /// Headers from pairs.
 pub(crate) fn headers(pairs: &[(&str, &str)]) -> Headers {
-    let header = |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: value.as_bytes().to_vec() };
+    let header =
+        |(name, value): &(&str, &str)| Header { name: (*name).to_owned().into(), value: (*value).to_owned().into() };
     Headers::new(pairs.iter().map(header).collect())
 }
 

@@ -1,12 +1,22 @@
-//! HTTP headers as Envoy hands them over: in order, repeats kept apart, values as bytes.
+//! HTTP headers as Envoy hands them over: in order, repeats kept apart, names and values as bytes.
 
-/// One HTTP header; the name is lower case (HTTP/2 form, which Envoy always uses).
+use bytes::Bytes;
+
+/// One HTTP header. Both parts share the buffer in which they were received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Name, pseudo-headers with their colon.
-    pub name: String,
+    /// Name in lower case (HTTP/2 form, which Envoy always uses), pseudo-headers with their colon.
+    pub name: Bytes,
     /// Value as the bytes stand.
-    pub value: Vec<u8>,
+    pub value: Bytes,
+}
+
+impl Header {
+    /// The name as text; empty where it is none, which is the name of no header.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        std::str::from_utf8(&self.name).unwrap_or_default()
+    }
 }
 
 /// The headers of one message.
@@ -35,13 +45,13 @@ impl Headers {
 
     /// Every value under `name`.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.iter().filter(move |header| header.name == name).map(|header| header.value.as_slice())
+        self.0.iter().filter(move |header| header.name == name.as_bytes()).map(|header| &*header.value)
     }
 
     /// Whether there is any header under `name`.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|header| header.name == name)
+        self.0.iter().any(|header| header.name == name.as_bytes())
     }
 
     /// The only value under `name` as text, with surrounding blanks and tabs removed (RFC 9110 §5.5).

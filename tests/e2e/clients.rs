@@ -13,9 +13,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::gates::servers::{Gate, Say};
 use crate::support::child::Child;
 use crate::support::sdk_server::SdkServer;
-use crate::support::{Stack, fixture, wait_for};
+use crate::support::stack::Parts;
+use crate::support::{Stack, fixture, substitute, wait_for};
 
 /// A stack whose upstream is the SDK's server.
 struct Scene {
@@ -29,6 +31,16 @@ impl Scene {
         let server = SdkServer::start(json);
         let stack = Stack::before(server.port);
         Self { server, stack }
+    }
+
+    /// With a gate that denies the first call it is asked about, and no other.
+    fn gated() -> (Gate, Self) {
+        let (gate, server) = (Gate::start(Say::DenyFirst), SdkServer::start(true));
+        let gates = format!("  gates: [{{name: acme, grpc: {{address: '{}', timeout: 2s}}}}]\n", gate.address());
+        let limits = format!("{gates}  limits: {{request");
+        let config = |config: String, _: &Parts<'_>| substitute(&config, &[("  limits: {request", &limits)]);
+        let stack = Stack::made(Some(server.port), config, |edge, _| edge);
+        (gate, Self { server, stack })
     }
 
     fn url(&self) -> String {
@@ -60,6 +72,26 @@ struct ClientError {
     code: i64,
     message: String,
     data: Value,
+}
+
+/// What a client saw of one call, made twice on the same client object: refused by a gate, then allowed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gated {
+    denied: ClientError,
+    allowed: Value,
+}
+
+/// A gate's refusal is a JSON-RPC error to the client, with the gate's own code, and the client goes on.
+#[track_caller]
+fn assert_gated(scene: &Scene, gate: &Gate, told: &Gated) {
+    let error = &told.denied;
+    assert_eq!((error.code, error.message.as_str()), (-32000, "Ask a manager."), "{told:?}");
+    let data = &error.data;
+    assert_eq!((&data["error"], &data["plugin"]), (&json!("payments.limit"), &json!("acme")), "{told:?}");
+    assert_eq!(data["details"], json!({"retry_after_seconds": 7, "limit": 1000}), "{told:?}");
+    assert_eq!(told.allowed["count"], 1, "{told:?}");
+    assert_eq!((gate.asked(), scene.server.count("search_cases")), (2, 1));
 }
 
 /// The URI that takes the editor's permission.

@@ -3,8 +3,10 @@
 #[path = "../../examples/gate/main.rs"]
 #[allow(dead_code, reason = "the example's own entry")]
 mod example;
-mod servers;
+pub(crate) mod servers;
 mod shadow;
+mod time;
+mod wire;
 
 use std::time::{Duration, Instant};
 
@@ -63,8 +65,22 @@ fn an_id_of_every_kind_and_size_comes_back() {
     let gate = Gate::start(Say::Deny);
     let stack = stack(&format!("{{name: acme, grpc: {{address: '{}'}}}}", gate.address()));
     let message = fixture::search().to_string();
-    let long = format!("\"{}\"", "x".repeat(100_000));
-    for id in ["1", "\"1\"", "-0", "9007199254740993", "\"a\\u0062\"", "\"\"", &long] {
+    let long = format!("\"{}\"", "x".repeat(1_000_000));
+    let digits = format!("-{}", "9".repeat(400));
+    for id in [
+        "1",
+        "\"1\"",
+        "-0",
+        "9007199254740993",
+        "-9223372036854775809",
+        &digits,
+        "\"a\\u0062\"",
+        r#""\ud83d\ude00\/""#,
+        "\"😀\"",
+        r#""\u0000\"\\""#,
+        "\"\"",
+        &long,
+    ] {
         let body = message.replacen("\"id\":1", &format!("\"id\":{id}"), 1);
         assert!(body.contains(id));
         let reply = stack.send(&stack.request(&fixture::search()).body(body));
@@ -120,7 +136,7 @@ fn a_dead_gate_does_not_cost_every_call_its_timeout() {
         assert_gate_frame(&stack.send(&request), &json!(1), "gate.unavailable", "acme");
     }
     assert!(begun.elapsed() < Duration::from_secs(4), "20 calls took {:?}", begun.elapsed());
-    assert_eq!(stack.upstream.count(), 0);
+    assert_eq!((gate.asked(), stack.upstream.count()), (2, 0));
 }
 
 #[test]
@@ -178,7 +194,11 @@ fn ext_authz_judges_with_its_own_protocol() {
         (Say::Error, "gate.unavailable"),
         (Say::Hang, "gate.unavailable"),
         (Say::Nothing, "gate.unavailable"),
+        // It dies half-way.
+        (Say::Panic, "gate.unavailable"),
         (Say::Edit, "ext_authz.edits"),
+        // Its own HTTP status is not ours: a denial at 503 is a frame at 200.
+        (Say::Busy, "ext_authz.denied"),
     ] {
         gate.say(say);
         assert_gate_frame(&stack.refuses(&request, reason), &json!(1), reason, "opa");

@@ -16,8 +16,8 @@ use super::Context;
 use super::report::Report;
 use crate::config::model::{Kind, Mode, ProtocolVersion, ScreenSource, Server};
 use crate::config::tree::Node;
-use crate::ladder;
 use crate::ladder::origin::normal;
+use crate::ladder::{self, EnvoyTimeouts};
 use crate::policy::Segment;
 use crate::record::Recorded;
 use crate::screen::Detectors;
@@ -70,7 +70,13 @@ pub(super) struct Built {
 }
 
 /// The tables of a server; `None` when it is faulty, which was told.
-pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, report: &mut Report) -> Option<Built> {
+pub(super) fn compile(
+    server: &Server,
+    index: usize,
+    envoy: &EnvoyTimeouts,
+    context: &Context<'_>,
+    report: &mut Report,
+) -> Option<Built> {
     let check = Check { server, index, context };
     check.name(report);
     check.matcher(report);
@@ -87,7 +93,7 @@ pub(super) fn compile(server: &Server, index: usize, context: &Context<'_>, repo
     let judged = record::record(&check, policy.as_deref(), &home, scopes.as_deref(), report);
     let authenticator = identity::authenticator(&check, policy.as_ref(), scopes.as_ref(), report);
     let metadata = identity::metadata(&check, scopes.as_deref(), report);
-    let gates = gates::gates(&check, judged.as_ref().map(|judged| &judged.prices), report);
+    let gates = gates::gates(&check, judged.as_ref().map(|judged| &judged.prices), envoy, report);
     let listing = listing::settings(&check, report);
     let judged = judged?;
     let freshness = match server.kind {

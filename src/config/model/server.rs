@@ -66,7 +66,8 @@ pub struct Server {
     /// External opinions, asked in order after everything else holds; the first objection wins.
     #[serde(default)]
     pub gates: Vec<GateSource>,
-    /// What the gates that are enforced may take together; below Envoy's `message_timeout`. Default 5s.
+    /// What the gates that are enforced may take together. Less than `envoy.message_timeout`, or than
+    /// `envoy.max_message_timeout` where that is set. Default 5s.
     #[serde(default = "gates_budget")]
     pub gates_budget: Period,
     /// Bounds on what is read.

@@ -1,7 +1,7 @@
 //! Rung 15: a call whose definition was not seen lately waits for a listing of the server, and no other does.
 
 use super::{Event, Play, answer, piece, sent, shown};
-use crate::ladder::testing::{World, message, unseen, world};
+use crate::ladder::testing::{World, message, unseen, unwatched, world};
 use crate::upstream::book::Sighting;
 
 /// A call of the tool `search`, up to rung 15.
@@ -59,11 +59,12 @@ fn what_matched_since_the_call_asked_is_fresh_for_it_however_long_that_took() {
 fn while_the_server_is_listed_nothing_else_is_expected_but_envoys_own_reply() {
     let world = unseen(&[]);
     for (event, expected) in [
-        (Event::Deadline, "503 internal > finish"),
-        (Event::RequestBody(Vec::new()), "503 internal > finish"),
-        (piece("x", true), "503 internal > finish"),
+        // The id is known: what cannot go on is told in a frame at 200.
+        (Event::Deadline, "200 internal > finish"),
+        (Event::RequestBody(Vec::new()), "200 internal > finish"),
+        (piece("x", true), "200 internal > finish"),
         (answer("504", "text/plain", true), "rsh > finish"),
-        (Event::Fault("a test's"), "503 internal > finish"),
+        (Event::Fault("a test's"), "200 internal > finish"),
     ] {
         let (mut play, _) = called(&world);
         assert_eq!(play.shown(event), expected);
@@ -93,4 +94,18 @@ fn list_changed_that_passes_makes_the_next_call_list_first() {
     assert_eq!(called(&world).1, "rqb(yes) > wait");
     play.step(piece("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n", false));
     assert_eq!(called(&world).1, "> refresh");
+}
+
+#[test]
+fn what_nobody_watches_is_neither_called_nor_listed() {
+    // No configuration makes such a server; if a change ever does, it must not open anything.
+    let world = unwatched();
+    let (play, shown) = called(&world);
+    assert_eq!(shown, "200 definition.unverified > finish");
+    let record = play.record();
+    assert!(record.log.as_deref().is_some_and(|log| log.contains("nobody watches")), "{record:?}");
+    let mut play = Play::listing(&world);
+    play.step(answer("200", super::JSON, false));
+    let step = play.step(piece(r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"search"}]}}"#, true));
+    assert_eq!(sent(&step), r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"cacheScope":"private"}}"#);
 }

@@ -151,6 +151,7 @@ impl Seen {
                 assert_eq!(self.head, 0, "the status has gone down: {immediate:?}");
                 self.immediate += 1;
             }
+            Reply::MoreTime(_) => assert_eq!((self.decided, self.head), (0, 0), "nothing is decided yet"),
             Reply::ResponseHeaders { .. } => {
                 assert_eq!(self.head, 0, "{reply:?}");
                 self.head += 1;

@@ -18,7 +18,7 @@ fn play(world: &World, trails: Trails, tool: &str, header: Option<&str>, meta: &
     let mut head = post("tools/call", Some(tool));
     if let Some(parent) = header {
         let pairs = head.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
-        let pairs: Vec<_> = pairs.chain([("traceparent".to_owned(), parent.as_bytes().to_vec())]).collect();
+        let pairs: Vec<_> = pairs.chain([("traceparent".into(), parent.as_bytes().to_vec().into())]).collect();
         let header = |(name, value)| crate::message::headers::Header { name, value };
         head.headers = crate::message::headers::Headers::new(pairs.into_iter().map(header).collect());
     }

@@ -117,6 +117,9 @@ fn a_faulty_rule_is_told_with_its_place() {
         assert!(fault.contains(told), "{rule}: {fault}");
     }
     let fault = Rule::compile("true && principal.nmae == 'x'").err().expect("a fault");
-    assert!(fault.starts_with("at character 1"), "{fault}");
+    // Of the field that is not there, or what the compiler says of what it cannot read.
+    assert!(fault.starts_with("at character 18: "), "{fault}");
+    let fault = Rule::compile("true &&\n  arguments.x <=").err().expect("a fault");
+    assert!(fault.contains("line 2, character "), "{fault}");
     assert!(Rule::compile(&format!("'{}' == ''", "x".repeat(5000))).err().expect("a fault").contains("4096"));
 }

@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -116,11 +117,18 @@ async fn a_call_without_an_intent_is_refused_unless_the_configuration_lets_it_pa
     let model = Model::start(ALLOW).await;
     for none in [
         Question { headers: Vec::new(), ..question("x", "{}") },
-        Question { headers: vec![("x-user-intent".into(), "  ".into())], ..question("x", "{}") },
+        Question { headers: vec![("x-user-intent".into(), Some("  ".into()))], ..question("x", "{}") },
     ] {
         assert_eq!(ask(&model.gates(&json!({})), &none).await.0, "ibac.no_intent");
         assert_eq!(ask(&model.gates(&json!({"no_intent": "allow"})), &none).await.0, "allow");
     }
+    // What is there and cannot be read is no leave: a second header must not hide the first.
+    let hidden = Question { headers: vec![("x-user-intent".into(), None)], ..question("x", "{}") };
+    for more in [json!({}), json!({"no_intent": "allow"})] {
+        assert_eq!(ask(&model.gates(&more), &hidden).await.0, "ibac.no_intent");
+    }
+    let number = json!({"intent": {"claim": "n"}, "no_intent": "allow"});
+    assert_eq!(ask(&model.gates(&number), &question("x", "{}")).await.0, "ibac.no_intent");
     assert_eq!(model.asked.load(Ordering::SeqCst), 0);
 }
 
@@ -166,23 +174,28 @@ async fn a_verdict_is_remembered_for_the_same_question_only() {
     assert_eq!(model.asked.load(Ordering::SeqCst), 1);
     let mut other = call.clone();
     other.principal.subject = "bo".into();
+    let mut issuer = call.clone();
+    issuer.principal.issuer = "https://other.acme.com".into();
+    let mut method = call.clone();
+    method.method = "prompts/get".into();
     let mut intent = call.clone();
-    intent.headers = vec![("x-user-intent".into(), "export".into())];
-    for different in [question("update", r#"{"id":"8"}"#), question("delete", r#"{"id":"7"}"#), other, intent] {
+    intent.headers = vec![("x-user-intent".into(), Some("export".into()))];
+    let arguments = question("update", r#"{"id":"8"}"#);
+    for different in [arguments, question("delete", r#"{"id":"7"}"#), other, issuer, method, intent] {
         ask(&gates, &different).await;
     }
-    assert_eq!(model.asked.load(Ordering::SeqCst), 5);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 7);
     // What the judge was not sure of is asked again.
     model.say("hm");
     let unsure = question("update", r#"{"id":"9"}"#);
     ask(&gates, &unsure).await;
     ask(&gates, &unsure).await;
-    assert_eq!(model.asked.load(Ordering::SeqCst), 7);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 9);
     // Without the key nothing is remembered.
     let gates = model.gates(&json!({}));
     ask(&gates, &call).await;
     ask(&gates, &call).await;
-    assert_eq!(model.asked.load(Ordering::SeqCst), 9);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 11);
 }
 
 #[tokio::test]
@@ -224,4 +237,36 @@ fn a_verdict_is_read_strictly() {
     ] {
         assert!(verdict::read(answer.as_bytes().to_vec()).is_err(), "{answer}");
     }
+}
+
+#[test]
+fn a_verdict_is_forgotten_in_time_and_the_memory_is_bounded() {
+    use super::cache::{Cache, key};
+    let (cache, start) = (Cache::new(Duration::from_secs(5)), Instant::now());
+    let judged = Judged { verdict: Verdict::Allow, reason: String::new() };
+    cache.put(key(&["a"]), judged.clone(), start);
+    assert_eq!(cache.get(&key(&["a"]), start + Duration::from_millis(4999)), Some(judged.clone()));
+    assert_eq!(cache.get(&key(&["a"]), start + Duration::from_secs(5)), None);
+    // No two questions share a key by shifting a border.
+    assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
+    assert_ne!(key(&["a", ""]), key(&["", "a"]));
+    let kept =
+        |cache: &Cache| (0..30_000).filter(|n: &u32| cache.get(&key(&[&n.to_string()]), start).is_some()).count();
+    for n in 0..25_000_u32 {
+        cache.put(key(&[&n.to_string()]), judged.clone(), start);
+    }
+    assert!((1..=10_000).contains(&kept(&cache)), "{}", kept(&cache));
+}
+
+#[tokio::test]
+async fn a_prompt_that_the_model_will_not_take_does_not_close_the_judge_to_others() {
+    let model = Model::start(ALLOW).await;
+    let gates = model.gates(&json!({}));
+    let call = question("update", "{}");
+    for status in [400, 413, 422].repeat(4) {
+        model.answer(status, "{}");
+        assert_eq!(ask(&gates, &call).await.0, "ibac.judge_unavailable");
+    }
+    model.say(ALLOW);
+    assert_eq!(ask(&gates, &call).await.0, "allow");
 }

@@ -22,6 +22,8 @@ pub(super) enum Say {
     /// An answer without an opinion.
     Nothing,
     Error,
+    /// An error that is about this question.
+    Refuse,
     Hang,
     /// Panics half-way, which resets the stream.
     Cut,
@@ -70,6 +72,7 @@ impl Gate for Service {
             Say::Answer(result) => Some(Opinion::Answer(Answer { result_json: result.into() })),
             Say::Nothing => None,
             Say::Error => return Err(Status::unavailable("no")),
+            Say::Refuse => return Err(Status::invalid_argument("not this one")),
             Say::Cut => panic!("a gate that dies half-way"),
             Say::Hang => {
                 let guard = Guard(Arc::clone(&self.0.cancelled));

@@ -49,7 +49,7 @@ fn headers_malformed() {
 #[test]
 fn a_header_in_bytes_that_are_no_text_is_malformed() {
     let mut all: Vec<Header> = headers(&[(":method", "POST"), (":path", "/mcp")]).iter().cloned().collect();
-    all.push(Header { name: "mcp-name".into(), value: vec![0xff] });
+    all.push(Header { name: "mcp-name".into(), value: vec![0xff].into() });
     let head = Head { headers: Headers::new(all), ..Head::default() };
     assert_eq!(reason(&rung::check(&head)), "headers.malformed");
 }

@@ -1,4 +1,4 @@
-"""What the Python SDK's client sees: `story.py story|older URL TOKEN` prints it as one JSON object (clients.rs: Story)."""
+"""What the Python SDK's client sees: `story.py story|gated|older URL TOKEN` prints it as one JSON object (clients.rs)."""
 
 import asyncio
 import json
@@ -40,6 +40,14 @@ async def story(client):
         return told
 
 
+async def gated(client):
+    async with client:
+        return {
+            "denied": await refused(client.call_tool("search_cases", {"query": "printer"})),
+            "allowed": (await client.call_tool("search_cases", {"query": "printer"})).structured_content,
+        }
+
+
 async def older(client):
     try:
         async with client:
@@ -60,7 +68,7 @@ async def main(kind, url, token):
         transport = streamable_http_client(url, http_client=http)
         mode = "legacy" if kind == "older" else "auto"
         client = Client(transport, mode=mode, read_timeout_seconds=20)
-        print(json.dumps(await (older if kind == "older" else story)(client)))
+        print(json.dumps(await {"story": story, "gated": gated, "older": older}[kind](client)))
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-// What the TypeScript SDK's client sees: `story.mjs story|older URL TOKEN` prints it as one JSON object (clients.rs: Story).
+// What the TypeScript SDK's client sees: `story.mjs story|gated|older URL TOKEN` prints it as one JSON object (clients.rs).
 // SDK_DIR is the folder whose node_modules holds the SDK (scripts/tools.sh).
 import { createRequire } from 'node:module';
 
@@ -46,6 +46,14 @@ async function story() {
   return told;
 }
 
+async function gated() {
+  await connecting();
+  const search = () => client.callTool({ name: 'search_cases', arguments: { query: 'printer' } });
+  const told = { denied: await refused(search()), allowed: (await search()).structuredContent };
+  await client.close();
+  return told;
+}
+
 // An older client may also see the refusal as an HTTP error, with the JSON-RPC error in its text.
 async function older() {
   try {
@@ -56,4 +64,4 @@ async function older() {
   throw new Error('expected a refusal, the client connected');
 }
 
-console.log(JSON.stringify(await (kind === 'older' ? older : story)()));
+console.log(JSON.stringify(await { story, gated, older }[kind]()));

@@ -7,7 +7,7 @@ use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
 
-use super::{ClientError, NARROW, Scene, Story, assert_readers_story};
+use super::{ClientError, Gated, NARROW, Scene, Story, assert_gated, assert_readers_story};
 use crate::support::fixture;
 
 type Client = RunningService<RoleClient, ()>;
@@ -95,6 +95,18 @@ fn over_json() {
 #[test]
 fn over_server_sent_events() {
     reader(false);
+}
+
+#[test]
+fn a_call_that_a_gate_refused_is_an_error_and_the_next_succeeds() {
+    let (gate, scene) = Scene::gated();
+    let told = run(async {
+        let client = discover(&scene.url(), &scene.stack.reader()).await.expect("the client finds its server");
+        let denied = error(client.call_tool(search()).await);
+        let allowed = client.call_tool(search()).await.expect("the next call").structured_content.unwrap_or_default();
+        Gated { denied, allowed }
+    });
+    assert_gated(&scene, &gate, &told);
 }
 
 #[test]

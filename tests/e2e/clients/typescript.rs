@@ -1,6 +1,6 @@
 //! The TypeScript SDK's client.
 
-use super::{Scene, Story, assert_readers_story, script};
+use super::{Gated, Scene, Story, assert_gated, assert_readers_story, script};
 use crate::support::root;
 
 fn run(scene: &Scene, kind: &str) -> serde_json::Value {
@@ -23,6 +23,13 @@ fn over_json() {
 #[test]
 fn over_server_sent_events() {
     reader(false);
+}
+
+#[test]
+fn a_call_that_a_gate_refused_is_an_error_and_the_next_succeeds() {
+    let (gate, scene) = Scene::gated();
+    let told: Gated = serde_json::from_value(run(&scene, "gated")).expect("what the client saw");
+    assert_gated(&scene, &gate, &told);
 }
 
 #[test]

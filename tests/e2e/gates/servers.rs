@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 
 /// What a gate does with a question.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Say {
+pub(crate) enum Say {
     Allow,
     Deny,
     BadDetails,
@@ -26,10 +26,20 @@ pub(super) enum Say {
     Nothing,
     Error,
     Hang,
+    /// Allow, after so many milliseconds.
+    Slow(u64),
+    /// Deny, after so many milliseconds.
+    SlowDeny(u64),
+    /// Deny the first question and allow the others.
+    DenyFirst,
+    /// Deny with this code, text of this length and details.
+    DenyWith(&'static str, usize, &'static str),
     /// The stream ends without an answer.
     Panic,
     /// `ext_authz`: allow, on condition of a header.
     Edit,
+    /// `ext_authz`: a denial with HTTP 503 and a body that is no JSON.
+    Busy,
     /// `ext_authz`: a denial with a challenge.
     Challenge,
 }
@@ -43,19 +53,19 @@ struct Shared {
 }
 
 /// A running gate; it ends with the test's process.
-pub(super) struct Gate {
+pub(crate) struct Gate {
     shared: Shared,
     port: u16,
 }
 
 impl Gate {
     /// A server of our own contract.
-    pub(super) fn start(say: Say) -> Self {
+    pub(crate) fn start(say: Say) -> Self {
         Self::serve(say, |shared| tonic::transport::Server::builder().add_service(GateServer::new(shared)))
     }
 
     /// A server of Envoy's `ext_authz`.
-    pub(super) fn start_ext_authz(say: Say) -> Self {
+    pub(crate) fn start_ext_authz(say: Say) -> Self {
         Self::serve(say, |shared| tonic::transport::Server::builder().add_service(AuthorizationServer::new(shared)))
     }
 
@@ -80,24 +90,24 @@ impl Gate {
         Self { shared, port }
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(super) fn say(&self, say: Say) {
+    pub(crate) fn say(&self, say: Say) {
         *self.shared.say.lock().expect("no holder panics") = say;
     }
 
     /// The last question, as debug text.
-    pub(super) fn last(&self) -> String {
+    pub(crate) fn last(&self) -> String {
         self.shared.last.lock().expect("no holder panics").clone()
     }
 
-    pub(super) fn asked(&self) -> usize {
+    pub(crate) fn asked(&self) -> usize {
         self.shared.asked.load(Ordering::SeqCst)
     }
 
-    pub(super) fn cancelled(&self) -> usize {
+    pub(crate) fn cancelled(&self) -> usize {
         self.shared.cancelled.load(Ordering::SeqCst)
     }
 }
@@ -114,7 +124,7 @@ impl Shared {
     /// Notes a question and does what both protocols have in common.
     async fn heard(&self, question: String) -> Result<Say, Status> {
         *self.last.lock().expect("no holder panics") = question;
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        let first = self.asked.fetch_add(1, Ordering::SeqCst) == 0;
         let say = *self.say.lock().expect("no holder panics");
         match say {
             Say::Error => Err(Status::unavailable("a fault that no caller may read")),
@@ -124,6 +134,11 @@ impl Shared {
                 tokio::time::sleep(Duration::from_hours(1)).await;
                 Ok(say)
             }
+            Say::Slow(millis) | Say::SlowDeny(millis) => {
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                Ok(if matches!(say, Say::Slow(_)) { Say::Allow } else { Say::Deny })
+            }
+            Say::DenyFirst => Ok(if first { Say::Deny } else { Say::Allow }),
             _ => Ok(say),
         }
     }
@@ -146,6 +161,12 @@ impl gate_server::Gate for Shared {
             Say::Allow => Some(Opinion::Allow(contract::Allow {})),
             Say::Deny => deny(r#"{"limit":1000}"#),
             Say::BadDetails => deny(r#"{"limit":1000},"admin":true"#),
+            Say::DenyWith(code, length, details) => Some(Opinion::Deny(contract::Deny {
+                code: code.into(),
+                reason: "x".repeat(length),
+                details_json: details.into(),
+                ..contract::Deny::default()
+            })),
             Say::Answer(result) => Some(Opinion::Answer(contract::Answer { result_json: result.into() })),
             _ => None,
         };
@@ -171,6 +192,11 @@ impl Authorization for Shared {
                 (0, HttpResponse::OkResponse(OkHttpResponse { headers, ..OkHttpResponse::default() }))
             }
             Say::Deny => denied(r#"{"error":"opa.hours","message":"Closed."}"#, vec![header("retry-after", "30")]),
+            Say::Busy => {
+                let status = Some(HttpStatus { code: 503 });
+                let body = "<html>try later</html>".into();
+                (14, HttpResponse::DeniedResponse(DeniedHttpResponse { status, headers: Vec::new(), body }))
+            }
             Say::Challenge => {
                 denied("", vec![header("www-authenticate", "Bearer error=\"insufficient_user_authentication\"")])
             }

@@ -1,24 +1,34 @@
 //! A server's gates.
 
+use std::time::Duration;
+
 use super::Check;
 use crate::config::load::report::Report;
 use crate::config::model::Kind;
 use crate::gates::{Gates, Setting};
+use crate::ladder::EnvoyTimeouts;
 use crate::policy::{Label, Prices, Segment};
 
 /// The gates, ready to be asked; `None` when one is faulty, which was told. Without prices (which was told) labels are not
 /// held against them.
-pub(super) fn gates(check: &Check<'_>, prices: Option<&Prices>, report: &mut Report) -> Option<Gates> {
+pub(super) fn gates(
+    check: &Check<'_>,
+    prices: Option<&Prices>,
+    envoy: &EnvoyTimeouts,
+    report: &mut Report,
+) -> Option<Gates> {
     // What is left of a list of which something was taken out has other indices than what stands in the file.
     if !check.is_whole("gates") {
         return None;
     }
+    let budget = check.server.gates_budget.get();
+    if !check.server.gates.is_empty() && budget >= envoy.most() {
+        check.fault(&["gates_budget".into()], &late(budget, envoy), report);
+        return None;
+    }
     let costs = |label: &Label| prices.is_none_or(|prices| prices.get(label).is_some());
-    let setting = Setting {
-        base: check.context.base,
-        priced: (check.server.kind == Kind::Mcp).then_some(&costs),
-        budget: check.server.gates_budget.get(),
-    };
+    let setting =
+        Setting { base: check.context.base, priced: (check.server.kind == Kind::Mcp).then_some(&costs), budget };
     match Gates::build(&check.server.gates, &setting) {
         Ok(gates) => Some(gates),
         Err(faults) => {
@@ -29,4 +39,17 @@ pub(super) fn gates(check: &Check<'_>, prices: Option<&Prices>, report: &mut Rep
             None
         }
     }
+}
+
+/// Envoy answers 504 without a frame when its timer ends first.
+fn late(budget: Duration, envoy: &EnvoyTimeouts) -> String {
+    let most = envoy.most();
+    let (key, more) = match envoy.max {
+        Some(_) => ("max_message_timeout", "raise that in Envoy's filter and here"),
+        None => ("message_timeout", "set `max_message_timeout` in Envoy's filter and under `envoy` here"),
+    };
+    format!(
+        "expected the gates to be done before Envoy gives up (`envoy.{key}`, {most:?}), but they may take {budget:?}; lower \
+         `gates_budget`, or {more}"
+    )
 }

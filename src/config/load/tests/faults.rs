@@ -287,3 +287,37 @@ fn gates_are_told_at_their_place() {
     told("  - {name: a, breaker: {failures: 0}, cel: 'true'}\n", "16:", "from 1 to 1000");
     told("  - {name: a, grpc: {address: 'http://a:1', timeout: 5}}\n", "16:", "a time with its unit");
 }
+
+#[test]
+fn gates_are_held_against_envoys_timeouts() {
+    let gates =
+        |gates: &str| format!("{gates}  gates: [{{name: a, grpc: {{address: 'http://a:1'}}}}]\n  policy: {{file");
+    let told = |envoy: &str, budget: &str, start: &str, words: &str| {
+        let folder = Folder::new();
+        folder.replace("portcullis.yaml", "  policy: {file", &gates(budget));
+        folder.replace("portcullis.yaml", "servers:\n", &format!("{envoy}servers:\n"));
+        let faults = folder.faults();
+        assert_eq!(faults.len(), usize::from(!words.is_empty()), "{envoy}{budget}: {faults:#?}");
+        if let Some(fault) = faults.first() {
+            assert!(fault.starts_with(&format!("portcullis.yaml:{start}")) && fault.contains(words), "{fault}");
+        }
+    };
+    told("", "", "", "");
+    told("", "  gates_budget: 9999ms\n", "", "");
+    told("", "  gates_budget: 10s\n", "15:17: servers[0].gates_budget: ", "`envoy.message_timeout`, 10s");
+    told("envoy: {message_timeout: 20s}\n", "  gates_budget: 10s\n", "", "");
+    // The default of 5s is held too, where there are gates.
+    told("envoy: {message_timeout: 5s}\n", "", "4:3: servers[0]", "they may take 5s");
+    let granted = "envoy: {message_timeout: 5s, max_message_timeout: 30s}\n";
+    told(granted, "  gates_budget: 29s\n", "", "");
+    told(granted, "  gates_budget: 30s\n", "16:17: servers[0].gates_budget: ", "`envoy.max_message_timeout`, 30s");
+    let useless = "envoy: {message_timeout: 5s, max_message_timeout: 5s}\n";
+    told(useless, "  gates_budget: 1s\n", "2:51: envoy.max_message_timeout: ", "more than `message_timeout` (5s)");
+}
+
+#[test]
+fn a_short_message_timeout_is_nobodys_fault_without_gates() {
+    let folder = Folder::new();
+    folder.replace("portcullis.yaml", "servers:\n", "envoy: {message_timeout: 1s}\nservers:\n");
+    assert_eq!(folder.faults(), Vec::<String>::new());
+}

@@ -1,0 +1,24 @@
+//! What Envoy's `ext_proc` filter is set to, as far as Portcullis must know it: Envoy does not tell.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::values::Period;
+
+/// Settings of Envoy's `ext_proc` filter. They must say what stands in Envoy's own configuration.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Envoy {
+    /// Its `message_timeout`: how long it waits for a reply before it answers 504 itself. Default 10s, as in the shipped
+    /// files.
+    pub message_timeout: Period,
+    /// Its `max_message_timeout`, above `message_timeout`: up to this it waits longer when Portcullis asks it to, which it
+    /// does for gates whose timeouts may be over what is left of `message_timeout`. Default: no more time is asked for.
+    pub max_message_timeout: Option<Period>,
+}
+
+impl Default for Envoy {
+    fn default() -> Self {
+        Self { message_timeout: Period::seconds(10), max_message_timeout: None }
+    }
+}
