@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,13 +14,14 @@ use portcullis::extproc::listen::{self, Listener};
 use portcullis::extproc::service::Service;
 use portcullis::identity::KeyStores;
 use portcullis::ladder::Server;
-use portcullis::telemetry::audit::Audit;
-use portcullis::telemetry::counters::Counters;
-use portcullis::telemetry::log;
+use portcullis::telemetry::counters::Sample;
+use portcullis::telemetry::{Telemetry, log};
 use portcullis::upstream::Freshness;
 
 /// How long open exchanges may take to finish after a signal to stop.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How long telemetry may take to be flushed after that.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// Options of `serve`.
 #[derive(Args)]
@@ -35,7 +36,7 @@ pub struct ServeArgs {
 /// # Errors
 /// The address cannot be bound, or the transport fails.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    log::start();
+    let logging = log::start();
     let keys = KeyStores::new();
     let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);
     for warning in &warnings {
@@ -47,6 +48,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         }
         anyhow::bail!("{} faults in the configuration; nothing is served", faults.len());
     };
+    logging.configure(serving.telemetry.log.as_deref()).map_err(anyhow::Error::msg)?;
+    let telemetry = Telemetry::start(&serving.telemetry, &serving.snapshot.known())?;
     let mut builder = if serving.worker_threads > 1 {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(serving.worker_threads);
@@ -55,26 +58,40 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_current_thread()
     };
     let runtime = builder.enable_all().build().context("cannot start the runtime")?;
-    let served = runtime.block_on(serve(serving));
+    telemetry.metrics().register({
+        let keys = keys.counts();
+        Box::new(move || keys.samples())
+    });
+    let served = runtime.block_on(serve(serving, &telemetry));
     // Streams that are still open are cut: Envoy refuses or ends what they belong to.
     runtime.shutdown_timeout(Duration::from_secs(1));
+    telemetry.shutdown(FLUSH);
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(serving: Serving) -> anyhow::Result<()> {
-    let Serving { address, tls, snapshot, max_streams, audit, .. } = serving;
+async fn serve(serving: Serving, telemetry: &Telemetry) -> anyhow::Result<()> {
+    let Serving { address, tls, snapshot, max_streams, .. } = serving;
     let snapshot = Arc::new(snapshot);
     let servers = snapshot.servers();
-    let counters = Arc::new(Counters::new(servers.iter().map(|server| Arc::clone(&server.name)).collect()));
     let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
-    let sink: Option<Box<dyn std::io::Write + Send>> = audit.then(|| Box::new(std::io::stdout()) as _);
-    let (audit, writer) = Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
     let freshness: Vec<_> = servers.iter().filter_map(|server| server.freshness.clone()).collect();
+    // Weak: what is counted must not keep alive what a reload lets go of.
+    let listings: Vec<_> = freshness.iter().map(Arc::downgrade).collect();
+    let held = Arc::clone(snapshot.held_answers());
+    telemetry.metrics().register(Box::new(move || {
+        let bytes = Sample {
+            name: "portcullis.held_answers.bytes",
+            labels: Vec::new(),
+            value: u64::try_from(held.held()).unwrap_or(u64::MAX),
+        };
+        listings.iter().filter_map(Weak::upgrade).flat_map(|freshness| freshness.samples()).chain([bytes]).collect()
+    }));
     follow_secrets(servers);
     keep_fresh(&freshness);
     tokio::spawn(hangups());
     let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
+    let (audit, counters) = (telemetry.audit().clone(), Arc::clone(telemetry.counters()));
+    let service = Service::new(snapshot, audit, counters, max_streams).context("no random bytes")?;
     tracing::info!(%address, "serving");
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let shutdown = async move {
@@ -91,14 +108,6 @@ async fn serve(serving: Serving) -> anyhow::Result<()> {
     tokio::select! {
         served = serving => served.context("the listener failed")?,
         _ = overdue => tracing::warn!("exchanges are still open after {DRAIN:?}; they are cut"),
-    }
-    if let Some(writer) = writer {
-        // Every audit handle is gone once serving has ended, so the writer ends with its queue.
-        tokio::task::spawn_blocking(move || writer.join()).await.ok();
-    }
-    let definitions = freshness.iter().flat_map(|freshness| freshness.samples());
-    for sample in counters.samples().into_iter().chain(definitions) {
-        tracing::info!(name = sample.name, labels = ?sample.labels, value = sample.value, "counter");
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod documents;
 mod listen;
 mod report;
 mod server;
+mod telemetry;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 use super::deserialize;
 use super::located::Located;
-use super::model::{AuditStdout, Configuration, Envoy, Period, Unmatched, unavailable};
+use super::model::{Configuration, Envoy, Period, Unmatched, unavailable};
 use super::tree::Node;
 use crate::identity::KeyStores;
 use crate::ladder::budget::HeldAnswers;
@@ -111,6 +112,7 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         );
     }
     let listener = listen::compile(configuration, context, report);
+    let telemetry = telemetry::compile(configuration, context, report);
     let timeouts = envoy(&configuration.envoy, context, report);
     overlaps(configuration, context, report);
     // Not a short-circuiting collect: every server is to be looked at.
@@ -152,7 +154,7 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         recorded,
         worker_threads: configuration.worker_threads.get(),
         max_streams: usize::try_from(configuration.max_streams.get()).unwrap_or(usize::MAX),
-        audit: configuration.telemetry.audit.stdout == AuditStdout::Json,
+        telemetry,
     })
 }
 

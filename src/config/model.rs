@@ -8,6 +8,7 @@ mod envoy;
 mod listen;
 mod matcher;
 mod server;
+mod telemetry;
 mod values;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use server::{
     AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile,
     Server, StepUp, Timeouts, Upstream,
 };
+pub use telemetry::{Audit, AuditStdout, Otlp, OtlpProtocol, Telemetry, WhenFull};
 pub use values::{
     ByteSize, FileOr, FileReference, Period, PolicyStatus, RefusalCode, UnlistedMethodStatus, UpstreamStatus,
 };
@@ -114,35 +116,6 @@ impl TryFrom<u32> for MaxStreams {
     }
 }
 
-/// What Portcullis tells about itself.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Telemetry {
-    /// One record per decision.
-    #[serde(default)]
-    pub audit: Audit,
-}
-
-/// Where the audit goes.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Audit {
-    /// `json` (default) writes one line of JSON per decision to standard output; `off` writes none.
-    #[serde(default)]
-    pub stdout: AuditStdout,
-}
-
-/// The form of the audit on standard output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum AuditStdout {
-    /// One line of JSON per decision.
-    #[default]
-    Json,
-    /// Nothing.
-    Off,
-}
-
 /// Says of a key or value of `portcullis.yaml` that it belongs to a later version.
 ///
 /// `path` has no indices (`servers.gates`); `text` is the value when it is a scalar.
@@ -150,7 +123,6 @@ pub enum AuditStdout {
 pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
     match (path, text) {
         ("listen.admin", _) => Some("the admin listener (`admin`)"),
-        ("telemetry.otlp", _) => Some("exporting telemetry (`otlp`)"),
         _ => None,
     }
 }

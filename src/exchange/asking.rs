@@ -1,6 +1,7 @@
 //! Rung 17 and shadow mode: a request that waits for the opinion of gates, and refusals that are recorded only.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::gates::{Decision, Instead, Question, Ruling};
 use crate::identity::Caller;
@@ -8,7 +9,7 @@ use crate::ladder::answer::{self, Asked, Content};
 use crate::ladder::{Head, Server, gate, message};
 use crate::message::json::Document;
 use crate::protocol::{Id, Message};
-use crate::refusal::{Class, Reason, Refusal};
+use crate::refusal::{Class, Reason, Refusal, Rung};
 
 use super::request::{Accepted, Call};
 use super::response::Asking;
@@ -70,7 +71,8 @@ impl Exchange {
     /// The gates have spoken.
     pub(super) fn opinion(&mut self, gated: Gated, ruling: Ruling, now: Now) -> Step {
         let Gated { server, what, .. } = gated;
-        let Ruling { decision, shadowed, notes } = ruling;
+        let Ruling { decision, shadowed, notes, asked } = ruling;
+        self.facts.asked(asked);
         for note in notes {
             self.facts.note(&note);
         }
@@ -78,15 +80,18 @@ impl Exchange {
         let mut instead = None;
         if let Decision::Object(objection) = decision {
             if server.shadow {
-                self.facts.spare(&gate::refusal(&objection));
+                self.facts.spare(&gate::refusal(&objection), now.instant);
             } else {
                 instead = Some(objection);
             }
         }
         for objection in &shadowed {
-            self.facts.spare(&gate::refusal(objection));
+            self.facts.spare(&gate::refusal(objection), now.instant);
         }
-        let Some(objection) = instead else { return self.let_through(&server, what, now) };
+        let Some(objection) = instead else {
+            self.facts.passed(&[Rung::Gate], now.instant);
+            return self.let_through(&server, what, now);
+        };
         match (&objection.what, what) {
             (Instead::Answered(result), Waiting::Call { accepted, document, call }) => {
                 self.answered_by_gate(accepted, &document, call, (&objection.gate, result), now)
@@ -107,13 +112,7 @@ impl Exchange {
             Waiting::Http { head } => self.allow_plain(server, &head, now),
             Waiting::Call { accepted, document, call } => match Message::read(document.root()) {
                 Ok(message) => self.forward(&accepted, &message, call, now),
-                Err(_) => self.refuse(
-                    &Refusal::new(Reason::Internal, crate::refusal::Rung::Service),
-                    Some(server),
-                    None,
-                    "",
-                    now,
-                ),
+                Err(_) => self.refuse(&Refusal::new(Reason::Internal, Rung::Service), Some(server), None, "", now),
             },
         }
     }
@@ -163,11 +162,11 @@ impl Exchange {
 
     /// Whether a refusal of rungs 12 to 17 stands. On a server in shadow mode one of the policy class is recorded and the
     /// call goes on; after the first, so is what follows from it, save a routing header that lies.
-    pub(super) fn stands(&mut self, server: &Server, refusal: Refusal) -> Result<(), Refusal> {
+    pub(super) fn stands(&mut self, server: &Server, refusal: Refusal, now: Instant) -> Result<(), Refusal> {
         let policy = refusal.reason.class() == Class::Policy;
         let follows = self.facts.spared() && refusal.reason != Reason::HeadersMismatch;
         if server.shadow && (policy || follows) {
-            self.facts.spare(&refusal);
+            self.facts.spare(&refusal, now);
             return Ok(());
         }
         Err(refusal)

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::protocol::Method;
+use crate::message::headers::Headers;
+use crate::message::trace::TraceContext;
+use crate::protocol::{Message, Method};
 use crate::refusal::frame::Tier;
 use crate::refusal::{GateCode, GateMark, Reason, Refusal, Rung};
-use crate::telemetry::audit::{Outcome, Record, Screened};
+use crate::telemetry::record::{Asked, Outcome, Passage, Record, Screened, Trails, Wait};
 
 /// Most bytes of a caller's word (a method, a name, a URI) in a record.
 const WORD_CAP: usize = 256;
@@ -65,16 +67,131 @@ impl Verdict {
 #[derive(Debug)]
 pub struct Facts {
     record: Record,
-    started: Instant,
+    trails: Trails,
     closed: bool,
     taken: bool,
     /// Who said each of `record.would_refuse`.
     spared: Vec<(Rung, String)>,
+    /// Whether the time up to the verdict is known; it ends with the step that gave it.
+    timed: bool,
+    /// When the last step ended.
+    idle: Option<Instant>,
+    /// Where the body phase began in the trail.
+    body: Option<usize>,
 }
 
 impl Facts {
     pub(super) fn new(decision: String, started: Instant) -> Self {
-        Self { record: Record::new(decision), started, closed: false, taken: false, spared: Vec::new() }
+        Self {
+            record: Record::new(decision, started),
+            trails: Trails::Never,
+            closed: false,
+            taken: false,
+            spared: Vec::new(),
+            timed: false,
+            idle: None,
+            body: None,
+        }
+    }
+
+    /// Of which calls the way up is kept.
+    pub(super) fn keep_trails(&mut self, trails: Trails) {
+        self.trails = trails;
+    }
+
+    /// The caller's trace context, from the request's headers.
+    pub(super) fn trace_header(&mut self, headers: &Headers) {
+        if let Some(parent) = headers.text("traceparent") {
+            self.record.parent = TraceContext::read(parent, headers.text("tracestate")).map(Box::new);
+        }
+        self.record.trail = self.trails.keep(self.record.parent.as_deref()).then(Box::default);
+    }
+
+    /// The same from `params._meta`: this one is the parent then, and the header's is linked.
+    pub(super) fn trace_message(&mut self, message: &Message<'_>) {
+        let Some(meta) = message.params.and_then(|params| params.get("_meta")) else { return };
+        let text = |key| meta.get(key).and_then(|value| value.as_str());
+        if let Some(own) = text("traceparent").and_then(|parent| TraceContext::read(parent, text("tracestate"))) {
+            self.record.link = self.record.parent.take().filter(|header| **header != own);
+            match (self.trails.keep(Some(&own)), &self.record.trail) {
+                (true, None) => self.record.trail = Some(Box::default()),
+                (false, _) => self.record.trail = None,
+                (true, Some(_)) => {}
+            }
+            self.record.parent = Some(Box::new(own));
+        }
+        if let Some(trail) = &mut self.record.trail {
+            trail.request_id = message.id.map(|id| id.key().into_text());
+        }
+    }
+
+    /// The revision that the request speaks, once it is known to be one of ours.
+    pub(super) fn protocol(&mut self, headers: &Headers) {
+        if let Some(trail) = &mut self.record.trail {
+            trail.protocol = headers.text("mcp-protocol-version").map(str::to_owned);
+        }
+    }
+
+    /// An event is here that was waited for since the last step.
+    pub(super) fn arrived(&mut self, wait: Wait, now: Instant) {
+        let Some(idle) = self.idle else { return };
+        self.record.phases.add(wait, now.saturating_duration_since(idle));
+        if let Some(trail) = &mut self.record.trail {
+            trail.waits.push((wait, idle, now));
+        }
+    }
+
+    /// A step that began at `began` has ended: its own time counts too.
+    pub(super) fn stepped(&mut self, began: Instant, ended: Instant) {
+        let took = ended.saturating_duration_since(began);
+        self.idle = Some(ended);
+        if !self.timed {
+            self.record.phases.own += took;
+            if self.closed || self.record.outcome != Outcome::Aborted {
+                self.timed = true;
+                self.record.decision_time += took;
+                if let Some(trail) = &mut self.record.trail {
+                    trail.decided = Some(ended);
+                }
+            }
+        }
+        if self.closed && !self.taken {
+            self.record.duration = ended.saturating_duration_since(self.record.started);
+        }
+    }
+
+    /// These rungs had nothing against it.
+    pub(super) fn passed(&mut self, rungs: &[Rung], now: Instant) {
+        if let Some(trail) = &mut self.record.trail {
+            trail.rungs.extend(rungs.iter().map(|rung| (*rung, Passage::Pass, now)));
+        }
+    }
+
+    /// Of these rungs, those in front of the one that refused had nothing against it.
+    pub(super) fn passed_before(&mut self, rungs: &[Rung], refused: Rung, now: Instant) {
+        let before = rungs.iter().position(|rung| *rung == refused).unwrap_or(rungs.len());
+        self.passed(rungs.get(..before).unwrap_or_default(), now);
+    }
+
+    fn stopped(&mut self, rung: Rung, passage: Passage, now: Instant) {
+        if let Some(trail) = &mut self.record.trail {
+            trail.rungs.push((rung, passage, now));
+        }
+    }
+
+    /// The gates that were asked.
+    pub(super) fn asked(&mut self, asked: Vec<Asked>) {
+        self.record.asked = asked;
+    }
+
+    /// The answer is an error of this code.
+    pub(super) fn answered_error(&mut self, code: Option<i64>) {
+        self.record.rpc_code = code;
+    }
+
+    /// The tool said that it failed.
+    pub(super) fn tool_error(&mut self) {
+        self.record.tool_error = true;
     }
 
     pub(super) fn decision(&self) -> &str {
@@ -89,6 +206,7 @@ impl Facts {
         self.record.principal = Arc::clone(&principal.name);
         self.record.issuer = Arc::clone(&principal.issuer);
         self.record.subject = Arc::clone(&principal.subject);
+        self.record.rules = Arc::clone(&principal.rules);
     }
 
     pub(super) fn method(&mut self, name: &str, method: Option<Method>) {
@@ -99,6 +217,7 @@ impl Facts {
     /// What the call is about, by the price list's label.
     pub(super) fn capability(&mut self, label: &Arc<str>) {
         self.record.capability = Arc::clone(label);
+        self.record.recorded = true;
     }
 
     /// What the call is about, in the caller's words.
@@ -109,20 +228,22 @@ impl Facts {
     /// The call is forwarded.
     pub(super) fn allow(&mut self, now: Instant) {
         self.record.outcome = Outcome::Allowed;
-        self.record.decision_time = now.duration_since(self.started);
+        self.record.decision_time = now.duration_since(self.record.started);
     }
 
     /// Traffic that is not ours is forwarded.
     pub(super) fn pass(&mut self, now: Instant) {
         self.record.outcome = Outcome::Passed;
-        self.record.decision_time = now.duration_since(self.started);
+        self.record.decision_time = now.duration_since(self.record.started);
     }
 
-    pub(super) fn refuse(&mut self, refusal: &Refusal, status: Option<u16>, enforced: bool) {
+    pub(super) fn refuse(&mut self, refusal: &Refusal, status: Option<u16>, code: Option<i32>, now: Instant) {
+        self.stopped(refusal.rung, Passage::Refuse(refusal.reason), now);
         self.record.outcome = Outcome::Refused;
+        self.record.rpc_code = code.map(i64::from);
         self.record.reason = Some(refusal.reason);
         self.record.rung = Some(refusal.rung);
-        self.record.enforced = enforced;
+        self.record.enforced = true;
         self.record.gate.clone_from(&refusal.gate);
         if let Some(log) = &refusal.log {
             self.note(log);
@@ -158,7 +279,8 @@ impl Facts {
     }
 
     /// A refusal that is recorded only. The first is the record's reason.
-    pub(super) fn spare(&mut self, refusal: &Refusal) {
+    pub(super) fn spare(&mut self, refusal: &Refusal, now: Instant) {
+        self.stopped(refusal.rung, Passage::WouldRefuse(refusal.reason), now);
         if self.record.reason.is_none() {
             self.record.reason = Some(refusal.reason);
             self.record.rung = Some(refusal.rung);
@@ -184,6 +306,9 @@ impl Facts {
 
     /// The body phase begins, perhaps again after a listing: what was recorded only is found anew.
     pub(super) fn climb(&mut self) {
+        if let Some(trail) = &mut self.record.trail {
+            trail.rungs.truncate(*self.body.get_or_insert(trail.rungs.len()));
+        }
         if self.spared() {
             self.record.would_refuse.clear();
             self.spared.clear();
@@ -206,7 +331,7 @@ impl Facts {
         let name = Arc::clone(gate);
         self.record.gate = Some(Box::new(GateMark { name, code: None, details: None, challenge: None }));
         self.record.wire_status = Some(200);
-        self.record.decision_time = now.duration_since(self.started);
+        self.record.decision_time = now.duration_since(self.record.started);
         self.close(Outcome::Answered, now);
     }
 
@@ -231,7 +356,7 @@ impl Facts {
             return;
         }
         self.closed = true;
-        let total = now.duration_since(self.started);
+        let total = now.duration_since(self.record.started);
         if self.record.outcome == Outcome::Aborted {
             self.record.outcome = outcome;
             self.record.decision_time = total;
@@ -254,7 +379,7 @@ impl Facts {
         }
         self.taken = true;
         // The id stays: whatever else may be said of this exchange is said under it.
-        let rest = Record::new(self.record.id.clone());
+        let rest = Record::new(self.record.id.clone(), self.record.started);
         Some(std::mem::replace(&mut self.record, rest))
     }
 

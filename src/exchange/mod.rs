@@ -28,7 +28,7 @@ use crate::ladder::{Head, Server, Snapshot, token};
 use crate::message::headers::Headers;
 use crate::protocol::Method;
 use crate::refusal::{Addressee, Denials, Reason, Refusal, Rung, render};
-use crate::telemetry::audit::{Outcome, Record};
+use crate::telemetry::record::{Outcome, Record, Trails, Wait};
 use crate::upstream::Freshness;
 
 pub use facts::{Facts, Verdict};
@@ -72,6 +72,19 @@ pub enum Event {
     /// A step that panics, for the tests of what becomes of one.
     #[cfg(test)]
     Panic,
+}
+
+impl Event {
+    /// What the exchange waited for until this event.
+    fn ends_wait(&self) -> Option<Wait> {
+        match self {
+            Self::RequestBody(_) => Some(Wait::Body),
+            Self::Identity(_) => Some(Wait::Identity),
+            Self::Opinion(_) => Some(Wait::Gates),
+            Self::Refreshed(_) => Some(Wait::Listing),
+            _ => None,
+        }
+    }
 }
 
 /// The time of an event.
@@ -176,6 +189,18 @@ impl Exchange {
         }
     }
 
+    /// The same, keeping the way up of these calls for their spans. Times need [`Exchange::stepped`].
+    #[must_use]
+    pub fn with_trails(mut self, trails: Trails) -> Self {
+        self.facts.keep_trails(trails);
+        self
+    }
+
+    /// Tells that the step that was given `began` as its time ended at `ended`: work and waiting are told apart by this.
+    pub fn stepped(&mut self, began: Instant, ended: Instant) {
+        self.facts.stepped(began, ended);
+    }
+
     /// When [`Event::Deadline`] is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -231,6 +256,9 @@ impl Exchange {
 
     /// Takes one event.
     pub fn step(&mut self, event: Event, now: Now) -> Step {
+        if let Some(wait) = event.ends_wait() {
+            self.facts.arrived(wait, now.instant);
+        }
         let step = self.advance(event, now);
         self.committed |= step.replies.iter().any(|reply| {
             matches!(reply, Reply::ResponseHeaders { .. } | Reply::ResponseBody { .. } | Reply::Immediate(_))
@@ -290,7 +318,7 @@ impl Exchange {
             _ => "Envoy sent a message that its processing mode does not have at this point".to_owned(),
         });
         if self.committed {
-            self.facts.refuse(&refusal, None, true);
+            self.facts.refuse(&refusal, None, None, now.instant);
             self.facts.close(Outcome::Refused, now.instant);
             return Step::fail();
         }
@@ -317,7 +345,8 @@ impl Exchange {
         self.state = State::Done;
         let denials = server.map_or_else(Denials::default, |server| server.denials);
         let rendered = render(refusal, denials, Addressee { id, method }, self.facts.decision());
-        self.facts.refuse(refusal, Some(rendered.status), true);
+        let code = id.is_some().then(|| refusal.frame_code(denials)).flatten();
+        self.facts.refuse(refusal, Some(rendered.status), code, now.instant);
         self.facts.rendered(rendered.tier);
         self.facts.close(Outcome::Refused, now.instant);
         Step::finish(Replies::one(Reply::Immediate(Immediate {

@@ -18,7 +18,7 @@ use crate::policy::Label;
 use crate::protocol::target::{self, Target};
 use crate::protocol::{Id, Message, Method};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
-use crate::telemetry::audit::Outcome;
+use crate::telemetry::record::Outcome;
 
 use super::response::Asking;
 use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step, Verdict};
@@ -62,6 +62,9 @@ enum Climbed {
     Stale,
 }
 
+/// The rungs that the head climbs before anybody is asked.
+const HEAD: [Rung; 4] = [Rung::Route, Rung::Method, Rung::Headers, Rung::Origin];
+
 /// Whether the server was listed for this request, and how that ended.
 type Listed = Option<Result<(), String>>;
 
@@ -77,6 +80,7 @@ pub(super) struct Call {
 impl Exchange {
     /// Rungs 1 to 6, as far as they go without the identity.
     pub(super) fn request_headers(&mut self, head: Head, now: Now) -> Step {
+        self.facts.trace_header(&head.headers);
         let server = match route::find(&self.snapshot, &head) {
             Ok(Route::Guarded(server)) => server,
             Ok(Route::Pass) => return self.pass(now),
@@ -91,8 +95,10 @@ impl Exchange {
             .and_then(|()| origin::check(&server, &head))
             .and_then(|()| token::presented(&server, &head).map(|_| ()));
         if let Err(refusal) = climbed {
+            self.facts.passed_before(&HEAD, refusal.rung, now.instant);
             return self.refuse(&refusal, Some(&server), None, "", now);
         }
+        self.facts.passed(&HEAD, now.instant);
         self.state = State::Identifying(Pending { server, head });
         Step { replies: Replies::new(), next: Next::Identify }
     }
@@ -125,12 +131,15 @@ impl Exchange {
             Err(fault) => return self.refuse(&token::refusal(&server, fault), Some(&server), None, "", now),
         };
         self.facts.principal(&caller.principal);
+        self.facts.passed(&[Rung::Token], now.instant);
         let mut held = None;
         if let Err(refusal) = scope::baseline(&server, &caller) {
             if server.denials.step_up == StepUp::Challenge || server.kind == Kind::Http {
                 return self.refuse(&refusal, Some(&server), None, "", now);
             }
             held = Some(Box::new(refusal));
+        } else {
+            self.facts.passed(&[Rung::Scope], now.instant);
         }
         if server.kind == Kind::Http {
             if gate::concerns_http(&server) {
@@ -141,6 +150,7 @@ impl Exchange {
         if let Err(refusal) = body::check(&server, &head).and_then(|()| body::modes(&head)) {
             return self.refuse(&refusal, Some(&server), None, "", now);
         }
+        self.facts.passed(&[Rung::Body], now.instant);
         self.deadline = now.instant.checked_add(Duration::from_millis(server.limits.body_time));
         self.state = State::AwaitingBody(Accepted { server, head, caller, held });
         let reply = Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: Verdict::none() };
@@ -206,7 +216,8 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        match self.climb(&accepted, &message, listed, asked) {
+        self.facts.trace_message(&message);
+        match self.climb(&accepted, &message, listed, asked, now.instant) {
             Ok(Climbed::Top(call)) if gate::concerns(&server, &call.reached) => {
                 self.ask_gates(accepted, document, call, now)
             }
@@ -228,27 +239,37 @@ impl Exchange {
         message: &Message<'_>,
         listed: Listed,
         asked: Instant,
+        now: Instant,
     ) -> Result<Climbed, Refusal> {
         let server = &*accepted.server;
         // After a listing the ladder is climbed anew.
         self.facts.climb();
         self.facts.method(message.method, Method::parse(message.method));
+        self.facts.passed(&[Rung::Message], now);
         envelope::check(server, &accepted.head, message)?;
+        self.facts.protocol(&accepted.head.headers);
+        self.facts.passed(&[Rung::Envelope], now);
         if let Some(held) = &accepted.held {
             return Err(Refusal::clone(held));
         }
         let method = listed::check(message.method)?;
-        policy::check(method, &accepted.caller.principal).or_else(|refusal| self.stands(server, refusal))?;
+        self.facts.passed(&[Rung::Listed], now);
+        let allowed = policy::check(method, &accepted.caller.principal);
+        self.judged(server, Rung::Policy, allowed, now)?;
         let target = target::of(method, message.params);
         self.name_capability(server, &target);
         let reached = match permission::check(server, &accepted.caller.principal, &target) {
-            Ok(reached) => reached,
+            Ok(reached) => {
+                self.facts.passed(&[Rung::Permission], now);
+                reached
+            }
             Err(refusal) => {
-                self.stands(server, refusal)?;
+                self.stands(server, refusal, now)?;
                 permission::reached(server, &target)
             }
         };
-        scope::capabilities(server, &accepted.caller, &reached).or_else(|refusal| self.stands(server, refusal))?;
+        let scoped = scope::capabilities(server, &accepted.caller, &reached);
+        self.judged(server, Rung::Scope, scoped, now)?;
         match definition::check(server, &target, &reached, asked) {
             Ok(Standing::Stale) => match listed {
                 None if server.freshness.is_some() => return Ok(Climbed::Stale),
@@ -258,16 +279,16 @@ impl Exchange {
                         Some(Err(why)) => why,
                         None => "nobody watches the server's definitions".to_owned(),
                     };
-                    self.stands(server, definition::unverified(why))?;
+                    self.stands(server, definition::unverified(why), now)?;
                 }
             },
-            Ok(_) => {}
-            Err(refusal) => self.stands(server, refusal)?,
+            Ok(_) => self.facts.passed(&[Rung::Definition], now),
+            Err(refusal) => self.stands(server, refusal, now)?,
         }
         if method == Method::ToolsCall {
             for tool in &reached {
-                arguments::check(&server.record, &tool.label, message.params, &accepted.head.headers)
-                    .or_else(|refusal| self.stands(server, refusal))?;
+                let fit = arguments::check(&server.record, &tool.label, message.params, &accepted.head.headers);
+                self.judged(server, Rung::Arguments, fit, now)?;
             }
         }
         let capability = match target {
@@ -277,6 +298,17 @@ impl Exchange {
         // Nothing is copied for a server without gates.
         let reached = if server.gates.is_empty() { Vec::new() } else { gate::labels(&reached) };
         Ok(Climbed::Top(Call { method, capability, reached }))
+    }
+
+    /// What one of rungs 12 to 16 said, and whether it stands.
+    fn judged(&mut self, server: &Server, rung: Rung, said: Result<(), Refusal>, now: Instant) -> Result<(), Refusal> {
+        match said {
+            Ok(()) => {
+                self.facts.passed(&[rung], now);
+                Ok(())
+            }
+            Err(refusal) => self.stands(server, refusal, now),
+        }
     }
 
     /// Notes for the record what the call is about: the price list's label where there is one.

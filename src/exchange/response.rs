@@ -17,7 +17,7 @@ use crate::message::json::{Document, Value};
 use crate::policy::Label;
 use crate::protocol::Method;
 use crate::refusal::Refusal;
-use crate::telemetry::audit::Outcome;
+use crate::telemetry::record::Outcome;
 
 use super::{Exchange, Now, Replies, Reply, State, Step, streaming};
 
@@ -155,6 +155,7 @@ impl Exchange {
             match answer::content(&asking.asked, &document, status, false)? {
                 Content::Result(_) => self.judge_result(&asking, document, now),
                 Content::Error(error) => {
+                    self.answered_error(error);
                     self.look_through(&asking, error);
                     Ok(Judged::as_it_came(document))
                 }
@@ -198,6 +199,9 @@ impl Exchange {
     fn screened_result(&mut self, asking: &Asking, document: Document, now: Now) -> Result<Judged, Refusal> {
         let Some(result) = document.root().get("result") else { return Ok(Judged::as_it_came(document)) };
         let (server, method) = (&asking.server, asking.asked.method);
+        if method == Method::ToolsCall && result.get("isError").is_some_and(|failed| failed.raw() == "true") {
+            self.facts.tool_error();
+        }
         match (method, &server.screen) {
             (method, _) if method.listed_member().is_some() => {
                 let filtered =
@@ -227,6 +231,11 @@ impl Exchange {
         if let Some(detectors) = &asking.server.screen {
             self.facts.screened(screen::text(detectors, value));
         }
+    }
+
+    /// Notes the code of an error that the server answers.
+    pub(super) fn answered_error(&mut self, error: Value<'_>) {
+        self.facts.answered_error(error.get("code").and_then(|code| code.raw().parse().ok()));
     }
 
     /// The server did not begin to answer. Envoy takes an answer that it did not ask for while nothing went down.

@@ -14,7 +14,7 @@ use crate::message::sse::{self, Event as SseEvent, Frame, Framer};
 use crate::policy::Capability;
 use crate::protocol::Method;
 use crate::refusal::{Addressee, Reason, Refusal, Rung, event_frame};
-use crate::telemetry::audit::Outcome;
+use crate::telemetry::record::Outcome;
 
 use super::response::Asking;
 use super::{Exchange, Now, Replies, Reply, State, Step};
@@ -145,6 +145,7 @@ impl Exchange {
                 Ok(false)
             }
             Content::Error(error) => {
+                self.answered_error(error);
                 self.look_through(asking, error);
                 out.extend_from_slice(&raw);
                 Ok(true)
@@ -213,7 +214,7 @@ impl Exchange {
     fn refusal_event(&mut self, asking: &Asking, refusal: &Refusal, now: Now) -> Vec<u8> {
         let to = Addressee { id: asking.id_raw.as_deref(), method: asking.asked.method.as_str() };
         let (frame, tier) = event_frame(refusal, asking.server.denials, to, self.facts.decision());
-        self.facts.refuse(refusal, None, true);
+        self.facts.refuse(refusal, None, refusal.frame_code(asking.server.denials), now.instant);
         self.facts.rendered(tier);
         self.facts.close(Outcome::Refused, now.instant);
         let mut event = Vec::with_capacity(frame.len().saturating_add(8));

@@ -5,6 +5,7 @@ mod definitions;
 mod gates;
 mod orders;
 mod random;
+mod told;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -206,7 +206,7 @@ async fn ask(exchange: &Exchange, world: World, trace: &mut Trace) -> Event {
         return Event::Opinion(server.gates.ask(&question).await);
     }
     trace.gates = rungs::Asked::Assumed;
-    Event::Opinion(Ruling { decision: Decision::Allow, shadowed: Vec::new(), notes: Vec::new() })
+    Event::Opinion(Ruling { decision: Decision::Allow, shadowed: Vec::new(), notes: Vec::new(), asked: Vec::new() })
 }
 
 fn told(mut exchange: Exchange, trace: Trace) -> Explained {

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::exchange::{Event, Exchange, Next, Now, Step};
 use crate::ladder::Snapshot;
-use crate::telemetry::audit::Audit;
+use crate::telemetry::audit::{Audit, Slot};
 use crate::telemetry::counters::Counters;
 
 use super::wire::external_processor_server::ExternalProcessor;
@@ -94,6 +94,8 @@ struct Session {
     to_ask: bool,
     /// Whether this stream is one of those that are counted as open.
     admitted: bool,
+    /// Room for its audit event, until that is handed over; without room a stream is not admitted.
+    slot: Option<Slot>,
 }
 
 fn now() -> Now {
@@ -103,9 +105,16 @@ fn now() -> Now {
 
 impl Session {
     fn new(shared: Arc<Shared>, inbound: Streaming<ProcessingRequest>) -> Self {
-        let admitted = shared.counters.stream_opened(shared.most);
+        let slot = shared.audit.admit();
+        let admitted = if slot.is_some() {
+            shared.counters.stream_opened(shared.most)
+        } else {
+            shared.counters.stream_refused();
+            false
+        };
         let exchange = Exchange::new(shared.snapshot.load_full(), shared.decision_id(), now());
-        Self { shared, inbound, exchange, queue: VecDeque::new(), ending: None, to_ask: false, admitted }
+        let exchange = exchange.with_trails(shared.audit.trails());
+        Self { shared, inbound, exchange, queue: VecDeque::new(), ending: None, to_ask: false, admitted, slot }
     }
 
     /// The next message for Envoy, or the end.
@@ -134,7 +143,8 @@ impl Session {
             let Step { replies, next } = self.step(event);
             self.queue.extend(replies.into_iter().map(reply::message));
             if let Some(record) = self.exchange.take_record() {
-                self.shared.audit.emit(record, SystemTime::now());
+                let slot = self.slot.take().unwrap_or_default();
+                self.shared.audit.emit(record, SystemTime::now(), slot);
             }
             match next {
                 Next::Wait => return,
@@ -248,16 +258,20 @@ async fn caught<T>(what: &'static str, work: impl Future<Output = T>) -> Result<
 
 /// One step; a panic in it becomes a refusal, or, when something went down already, the stream's failure.
 fn guarded(exchange: &mut Exchange, event: Event) -> Step {
-    catch_unwind(AssertUnwindSafe(|| exchange.step(event, now()))).unwrap_or_else(|_| {
+    let began = now();
+    let step = catch_unwind(AssertUnwindSafe(|| exchange.step(event, began))).unwrap_or_else(|_| {
         tracing::error!("a step of an exchange panicked; the request is refused");
         exchange.step(Event::Fault("a step panicked"), now())
-    })
+    });
+    exchange.stepped(began.instant, Instant::now());
+    step
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(record) = self.exchange.abandon(now()) {
-            self.shared.audit.emit(record, SystemTime::now());
+            let slot = self.slot.take().unwrap_or_default();
+            self.shared.audit.emit(record, SystemTime::now(), slot);
         }
         if self.admitted {
             self.shared.counters.stream_closed();

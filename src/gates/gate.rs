@@ -14,6 +14,7 @@ use super::ext_authz::ExtAuthz;
 use super::judge::Judge;
 use super::opinion::{Failure, Instead, Objection, Opinion};
 use super::question::Question;
+use crate::telemetry::record::Asked;
 
 /// A gate that is ready to be asked.
 pub(super) struct Gate {
@@ -65,9 +66,17 @@ impl Gate {
     }
 
     /// Its opinion, with its failure already turned into what the configuration makes of it.
-    pub(super) async fn outcome(&self, question: &Question) -> Outcome {
+    pub(super) async fn outcome(&self, question: &Question) -> (Outcome, Asked) {
+        let from = Instant::now();
+        let opinion = self.opinion(question).await;
+        let (gate, to) = (Arc::clone(&self.name), Instant::now());
+        let asked = Asked { gate, kind: self.kind.as_str(), shadow: self.shadow, said: opinion.as_str(), from, to };
+        (self.meaning(opinion), asked)
+    }
+
+    fn meaning(&self, opinion: Opinion) -> Outcome {
         let object = |what| Outcome::Objection(Objection { gate: Arc::clone(&self.name), what });
-        match self.opinion(question).await {
+        match opinion {
             Opinion::Allow => Outcome::Pass,
             Opinion::Deny(denial) => object(Instead::Denied(denial)),
             Opinion::Answer(result) => object(Instead::Answered(result)),

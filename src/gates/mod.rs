@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 
+use crate::telemetry::record::Asked;
 pub use build::{Fault, Setting};
 use gate::{Gate, Outcome};
 pub use opinion::{Decision, Denial, Failure, Instead, Objection, Opinion, Ruling};
@@ -59,6 +60,7 @@ pub struct Gates {
 struct Enforced {
     decision: Decision,
     notes: Vec<String>,
+    asked: Vec<Asked>,
 }
 
 impl Gates {
@@ -115,7 +117,7 @@ impl Gates {
         let shadows = self.gates.iter().filter(|gate| gate.shadow).filter(concerned);
         let shadows = pin!(join_all(shadows.map(|gate| gate.outcome(question))));
         let enforced = pin!(self.enforced(question));
-        let (Enforced { decision, notes }, shadows) = match select(enforced, shadows).await {
+        let (Enforced { decision, notes, mut asked }, shadows) = match select(enforced, shadows).await {
             Either::Left((enforced, rest)) => {
                 let open = enforced.decision == Decision::Allow;
                 (enforced, if open { rest.await } else { Vec::new() })
@@ -124,27 +126,34 @@ impl Gates {
         };
         let shadowed = shadows
             .into_iter()
-            .filter_map(|outcome| match outcome {
-                Outcome::Objection(objection) => Some(objection),
-                Outcome::Pass | Outcome::Noted(_) => None,
+            .filter_map(|(outcome, shadow)| {
+                asked.push(shadow);
+                match outcome {
+                    Outcome::Objection(objection) => Some(objection),
+                    Outcome::Pass | Outcome::Noted(_) => None,
+                }
             })
             .collect();
-        Ruling { decision, shadowed, notes }
+        Ruling { decision, shadowed, notes, asked }
     }
 
     async fn enforced(&self, question: &Question) -> Enforced {
-        let mut notes = Vec::new();
+        let (mut notes, mut asked) = (Vec::new(), Vec::new());
         for gate in self.gates.iter().filter(|gate| !gate.shadow) {
             if !gate.concerns(question.capabilities.iter().map(|label| &**label)) {
                 continue;
             }
-            match gate.outcome(question).await {
+            let (outcome, one) = gate.outcome(question).await;
+            asked.push(one);
+            match outcome {
                 Outcome::Pass => {}
                 Outcome::Noted(note) => notes.push(note),
-                Outcome::Objection(objection) => return Enforced { decision: Decision::Object(objection), notes },
+                Outcome::Objection(objection) => {
+                    return Enforced { decision: Decision::Object(objection), notes, asked };
+                }
             }
         }
-        Enforced { decision: Decision::Allow, notes }
+        Enforced { decision: Decision::Allow, notes, asked }
     }
 
     /// Futures that follow the files of our own secrets for as long as the gates live.

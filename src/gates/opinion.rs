@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::refusal::GateCode;
+use crate::telemetry::record::Asked;
 
 /// What one gate said about one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,19 @@ pub struct Failure {
     /// Whether it is about this one call, and says nothing about the gate: then its breaker does not count it, or one caller
     /// could close a gate to all others.
     pub of_this_call: bool,
+}
+
+impl Opinion {
+    /// The word in metrics and spans.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny(_) => "deny",
+            Self::Answer(_) => "answer",
+            Self::Failed(_) => "failed",
+        }
+    }
 }
 
 impl Failure {
@@ -92,4 +106,6 @@ pub struct Ruling {
     pub shadowed: Vec<Objection>,
     /// Failures that `on_failure: allow` let through, for the operator.
     pub notes: Vec<String>,
+    /// Every gate that answered, or whose time ran out, and how long it took.
+    pub asked: Vec<Asked>,
 }

@@ -94,7 +94,11 @@ fn told(ruling: &Ruling) -> (&'static str, String) {
 async fn a_grpc_gate_allows_denies_and_answers() {
     let server = Server::start(Say::Allow).await;
     let gates = gates(&serde_json::json!([grpc(&server)]));
-    assert_eq!(ask(&gates).await, Ruling { decision: Decision::Allow, shadowed: vec![], notes: vec![] });
+    let Ruling { decision, shadowed, notes, asked } = ask(&gates).await;
+    assert_eq!((decision, shadowed, notes), (Decision::Allow, vec![], vec![]));
+    let [one] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((&*one.gate, one.kind, one.shadow, one.said), ("acme", "grpc", false, "allow"));
+    assert!(one.to > one.from);
     let seen = server.last().expect("it was asked");
     let call = seen.call.expect("a call");
     let principal = seen.principal.expect("a principal");

@@ -27,6 +27,7 @@ use jsonwebtoken::Algorithm;
 use url::Url;
 
 use super::{discovery, fetch::Fetcher, jwk::KeySet};
+use crate::telemetry::counters::Sample;
 
 /// Least time between two fetches that something unknown or a failure asks for, seconds.
 const COOLDOWN: u64 = 30;
@@ -72,6 +73,27 @@ type StoreKey = (Source, Vec<&'static str>);
 pub struct KeyStores {
     fetcher: Fetcher,
     stores: Mutex<HashMap<StoreKey, Weak<KeyStore>>>,
+    counts: Arc<Refreshes>,
+}
+
+/// Fetches of key sets, all issuers together, for as long as the process lives.
+#[derive(Debug, Default)]
+pub struct Refreshes {
+    taken: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Refreshes {
+    /// The fetches by result.
+    #[must_use]
+    pub fn samples(&self) -> Vec<Sample> {
+        let sample = |result: &str, count: &AtomicU64| Sample {
+            name: "portcullis.jwks.refreshes",
+            labels: vec![("result", result.to_owned())],
+            value: count.load(Ordering::Relaxed),
+        };
+        vec![sample("ok", &self.taken), sample("failed", &self.failed)]
+    }
 }
 
 /// The key set of one issuer.
@@ -84,6 +106,7 @@ pub(super) struct KeyStore {
     generation: AtomicU64,
     /// Held by the one fetch that runs.
     flight: Arc<tokio::sync::Mutex<()>>,
+    counts: Arc<Refreshes>,
 }
 
 /// What is known at one moment. Replaced whole, by the holder of the flight only.
@@ -131,7 +154,13 @@ impl KeyStores {
     /// No key sets yet, and the HTTP client that will fetch them.
     #[must_use]
     pub fn new() -> Self {
-        Self { fetcher: Fetcher::new(), stores: Mutex::default() }
+        Self { fetcher: Fetcher::new(), stores: Mutex::default(), counts: Arc::default() }
+    }
+
+    /// How often key sets were fetched.
+    #[must_use]
+    pub fn counts(&self) -> Arc<Refreshes> {
+        Arc::clone(&self.counts)
     }
 
     pub(super) fn fetcher(&self) -> &Fetcher {
@@ -146,7 +175,7 @@ impl KeyStores {
         if let Some(store) = stores.get(&key).and_then(Weak::upgrade) {
             return store;
         }
-        let store = Arc::new(KeyStore::new(key.0.clone(), accepted, self.fetcher.clone()));
+        let store = Arc::new(KeyStore::new(key.0.clone(), accepted, self.fetcher.clone(), Arc::clone(&self.counts)));
         stores.insert(key, Arc::downgrade(&store));
         store
     }
@@ -159,7 +188,7 @@ impl Default for KeyStores {
 }
 
 impl KeyStore {
-    fn new(source: Source, accepted: &[Algorithm], fetcher: Fetcher) -> Self {
+    fn new(source: Source, accepted: &[Algorithm], fetcher: Fetcher, counts: Arc<Refreshes>) -> Self {
         Self {
             source,
             accepted: accepted.into(),
@@ -167,6 +196,7 @@ impl KeyStore {
             state: ArcSwap::from_pointee(State::default()),
             generation: AtomicU64::new(0),
             flight: Arc::default(),
+            counts,
         }
     }
 
@@ -249,6 +279,7 @@ impl KeyStore {
         });
         let fault = match read {
             Ok((keys, left_out, body, ttl)) => {
+                self.counts.taken.fetch_add(1, Ordering::Relaxed);
                 let before = state.current.as_ref();
                 let same = before.is_some_and(|before| before.body == body);
                 let generation = self.generation().wrapping_add(u64::from(!same));
@@ -260,6 +291,7 @@ impl KeyStore {
                 None
             }
             Err(fault) => {
+                self.counts.failed.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(source = %self.source, %fault, "key set cannot be had");
                 Some(fault.into())
             }

@@ -42,7 +42,7 @@ mod tests;
 pub use authenticator::Authenticator;
 pub use build::{Fault, Setting};
 pub use fault::IdentityFault;
-pub use jwks::KeyStores;
+pub use jwks::{KeyStores, Refreshes};
 
 /// Somebody whose identity was verified, and what the policy gives them. Shared by all calls with the same token.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use crate::policy::{Policy, Prices, Scopes};
 use crate::record::Record;
 use crate::refusal::Denials;
 use crate::screen::Detectors;
+use crate::telemetry::Known;
 use crate::upstream::{Credential, Freshness};
 
 use super::budget::HeldAnswers;
@@ -235,6 +236,15 @@ impl Snapshot {
     #[must_use]
     pub fn held_answers(&self) -> &Arc<HeldAnswers> {
         &self.held_answers
+    }
+
+    /// What is guarded, by name: the labels of each server's capabilities, which bound those of metrics.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        let labels = |server: &Server| {
+            server.prices.capabilities().iter().map(|capability| Arc::clone(&capability.text)).collect()
+        };
+        self.servers.iter().map(|server| (Arc::clone(&server.name), labels(server))).collect()
     }
 
     /// All servers in configuration order.

@@ -9,6 +9,7 @@ pub mod json;
 pub mod number;
 pub mod splice;
 pub mod sse;
+pub mod trace;
 pub mod write;
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub struct Principal {
     pub roles: Vec<Arc<str>>,
     /// What those roles grant together. Empty when a rule denied.
     pub permissions: PermissionSet,
+    /// The rules that matched, by their position in the policy, in order; where one of them denies, that one too.
+    pub rules: Arc<[u32]>,
 }
 
 impl fmt::Display for Principal {

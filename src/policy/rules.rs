@@ -100,7 +100,8 @@ impl Policy {
     /// result with the token.
     #[must_use]
     pub fn principal(&self, claims: &Claims) -> Principal {
-        let (roles, permissions) = self.granted(&self.evaluate(claims));
+        let evaluation = self.evaluate(claims);
+        let (roles, permissions) = self.granted(&evaluation);
         let email = claims.verified_email().cloned();
         let name = email.clone().unwrap_or_else(|| format!("{}#{}", claims.issuer, claims.subject).into());
         Principal {
@@ -111,6 +112,7 @@ impl Policy {
             domain: claims.domain().map(Arc::from),
             roles,
             permissions,
+            rules: evaluation.matched.iter().collect(),
         }
     }
 

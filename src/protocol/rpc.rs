@@ -44,6 +44,14 @@ pub enum IdKey {
 }
 
 impl IdKey {
+    /// The id as text, whatever its kind.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Text(text) | Self::Integer(text) => text,
+        }
+    }
+
     /// Whether an answer's id is this one.
     #[must_use]
     pub fn matches(&self, other: Value<'_>) -> bool {

@@ -100,6 +100,16 @@ impl Refusal {
         self.gate.as_ref().and_then(|gate| gate.code.as_ref()).map_or(self.reason.as_str(), GateCode::as_str)
     }
 
+    /// The JSON-RPC code of its frame; `None` where it is told as a challenge, without a frame.
+    #[must_use]
+    pub fn frame_code(&self, denials: Denials) -> Option<i32> {
+        let challenge = self.challenge.is_some() || self.gate.as_ref().is_some_and(|gate| gate.challenge.is_some());
+        if self.hidden.is_some() && denials.disclose == Disclose::Hidden && render::hideable(self.reason) {
+            return Some(reason::INVALID_PARAMS);
+        }
+        (!challenge).then(|| self.code.or(self.reason.rpc_code()).unwrap_or(denials.code))
+    }
+
     /// Who said it: a gate's name, else the rung's.
     #[must_use]
     pub fn plugin(&self) -> &str {

@@ -112,7 +112,7 @@ pub fn event_frame(refusal: &Refusal, denials: Denials, to: Addressee<'_>, decis
     frame::write(refusal, content(refusal, denials, to, decision), FRAME_CAP)
 }
 
-fn hideable(reason: Reason) -> bool {
+pub(super) fn hideable(reason: Reason) -> bool {
     matches!(reason, Reason::PolicyUnpriced | Reason::PolicyNotPermitted | Reason::DefinitionGone)
 }
 

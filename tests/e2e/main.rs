@@ -22,6 +22,7 @@ mod record;
 mod rungs;
 mod screening;
 mod sidecar;
+mod telemetry;
 mod transport;
 mod uploads;
 

@@ -7,6 +7,7 @@
 
 pub(crate) mod child;
 pub(crate) mod client;
+pub(crate) mod collector;
 pub(crate) mod envoy;
 pub(crate) mod fixture;
 pub(crate) mod h2;

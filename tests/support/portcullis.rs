@@ -24,6 +24,7 @@ enum Dial {
 pub(crate) struct Portcullis {
     process: Child,
     config: PathBuf,
+    environment: Vec<(String, String)>,
     dial: Dial,
     /// Standard output, line by line; it holds the audit and nothing else.
     lines: Arc<Mutex<Vec<String>>>,
@@ -32,18 +33,25 @@ pub(crate) struct Portcullis {
 impl Portcullis {
     /// Starts `serve` on a configuration file and waits until its Unix socket takes connections.
     pub(crate) fn start(config: &Path, socket: &Path) -> Self {
-        Self::launch(config, Dial::Unix(socket.into()))
+        Self::start_in(&[], config, socket)
+    }
+
+    /// As [`Self::start`], with these variables set.
+    pub(crate) fn start_in(environment: &[(&str, &str)], config: &Path, socket: &Path) -> Self {
+        Self::launch(environment, config, Dial::Unix(socket.into()))
     }
 
     /// As [`Self::start`], with a listener on this loopback port.
     pub(crate) fn start_tcp(config: &Path, port: u16) -> Self {
-        Self::launch(config, Dial::Tcp(port))
+        Self::launch(&[], config, Dial::Tcp(port))
     }
 
-    fn launch(config: &Path, dial: Dial) -> Self {
+    fn launch(environment: &[(&str, &str)], config: &Path, dial: Dial) -> Self {
         let lines = Arc::default();
-        let process = launch(config, &lines);
-        let mut this = Self { process, config: config.into(), dial, lines };
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment: Vec<_> = environment.iter().map(owned).collect();
+        let process = launch(config, &environment, &lines);
+        let mut this = Self { process, config: config.into(), environment, dial, lines };
         this.await_listener();
         this
     }
@@ -68,7 +76,7 @@ impl Portcullis {
     /// Starts it anew on the same configuration; its audit goes on in the same list.
     pub(crate) fn restart(&mut self) {
         self.process.kill();
-        self.process = launch(&self.config, &self.lines);
+        self.process = launch(&self.config, &self.environment, &self.lines);
         self.await_listener();
     }
 
@@ -85,6 +93,11 @@ impl Portcullis {
     /// Sends it any signal, `SIGHUP` to reload say.
     pub(crate) fn signal(&self, signal: Signal) {
         self.process.signal(signal);
+    }
+
+    /// Waits for its end, and tells whether it was a good one.
+    pub(crate) fn ended(&mut self, patience: Duration) -> Option<bool> {
+        wait_for(patience, || self.process.ended()).map(|status| status.success())
     }
 
     /// Its log (standard error) so far.
@@ -137,9 +150,10 @@ impl Portcullis {
     }
 }
 
-fn launch(config: &Path, lines: &Arc<Mutex<Vec<String>>>) -> Child {
+fn launch(config: &Path, environment: &[(String, String)], lines: &Arc<Mutex<Vec<String>>>) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.arg("serve").arg("--config").arg(config).stdout(Stdio::piped());
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     let mut process = Child::spawn("portcullis", &mut command, config.with_extension("log"), Vec::new());
     let output = process.inner.stdout.take().expect("its output is piped");
     let lines = lines.clone();

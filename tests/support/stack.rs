@@ -39,11 +39,17 @@ impl Stack {
     /// As [`Self::with`], with further tools in the record.
     pub(crate) fn recording(tools: &[Value], config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
         Self::built(
+            &[],
             None,
             tools,
             |config, _| substitute(&config, config_edits),
             |edge, _| substitute(&edge, envoy_edits),
         )
+    }
+
+    /// As [`Self::with`], with these variables in Portcullis's environment.
+    pub(crate) fn within(environment: &[(&str, &str)], config_edits: &[(&str, &str)]) -> Self {
+        Self::built(environment, None, &[], |config, _| substitute(&config, config_edits), |edge, _| edge)
     }
 
     /// As [`Self::start`], but Envoy forwards to the server on this port; `upstream` stands idle.
@@ -57,10 +63,11 @@ impl Stack {
         config: impl FnOnce(String, &Parts<'_>) -> String,
         edge: impl FnOnce(String, &Parts<'_>) -> String,
     ) -> Self {
-        Self::built(before, &[], config, edge)
+        Self::built(&[], before, &[], config, edge)
     }
 
     fn built(
+        environment: &[(&str, &str)],
         before: Option<u16>,
         tools: &[Value],
         config: impl FnOnce(String, &Parts<'_>) -> String,
@@ -76,7 +83,7 @@ impl Stack {
         let file = dir.path().join("portcullis.yaml");
         fs::write(&file, config(fixture::configuration(dir.path(), &ports), &known)).expect("portcullis.yaml");
         let socket = dir.path().join("ext_proc.sock");
-        let portcullis = Portcullis::start(&file, &socket);
+        let portcullis = Portcullis::start_in(environment, &file, &socket);
         let places = edge_edits(&socket, before.unwrap_or(upstream.port));
         let envoy = Envoy::start(&edge(EDGE.into(), &known), &places.each_ref().map(|(from, to)| (*from, to.as_str())));
         Self { envoy, portcullis, upstream, idp, dir }

@@ -29,6 +29,11 @@ impl Certificate {
         std::fs::write(file, self.inner.cert.pem()).expect("the certificate is written");
     }
 
+    /// Certificate and key in PEM.
+    pub(crate) fn pem(&self) -> (String, String) {
+        (self.inner.cert.pem(), self.inner.signing_key.serialize_pem())
+    }
+
     /// The server's side of TLS.
     pub(crate) fn server(&self) -> Arc<rustls::ServerConfig> {
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.inner.signing_key.serialize_der()));

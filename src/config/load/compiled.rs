@@ -3,6 +3,7 @@
 use crate::extproc::listen::{Address, Tls};
 use crate::ladder::Snapshot;
 use crate::record::Recorded;
+use crate::telemetry::settings::Settings;
 
 /// A configuration without faults, ready to serve.
 pub struct Serving {
@@ -18,6 +19,6 @@ pub struct Serving {
     pub worker_threads: usize,
     /// HTTP exchanges open at once at least 1.
     pub max_streams: usize,
-    /// Whether decisions are written to standard output.
-    pub audit: bool,
+    /// What is told, and to whom.
+    pub telemetry: Settings,
 }

@@ -33,7 +33,7 @@ fn waiting(world: &World) -> Play {
 fn ruling(what: Option<Instead>) -> Event {
     let objection = what.map(|what| Objection { gate: "acme".into(), what });
     let decision = objection.map_or(Decision::Allow, Decision::Object);
-    Event::Opinion(Ruling { decision, shadowed: Vec::new(), notes: Vec::new() })
+    Event::Opinion(Ruling { decision, shadowed: Vec::new(), notes: Vec::new(), asked: Vec::new() })
 }
 
 fn denied() -> Event {
