@@ -1,26 +1,33 @@
-//! `portcullis serve`: load, listen, decide.
+//! `portcullis serve`: load, listen, decide, reload, end.
 
-use std::path::PathBuf;
+mod end;
+mod reload;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
+use portcullis::config::reload::{Board, Contents};
 use portcullis::config::{self, Loaded, Serving};
 use portcullis::extproc::listen::{self, Listener};
 use portcullis::extproc::service::Service;
 use portcullis::identity::KeyStores;
-use portcullis::ladder::Server;
 use portcullis::telemetry::audit::Audit;
-use portcullis::telemetry::counters::Counters;
+use portcullis::telemetry::counters::{Counters, Sample};
 use portcullis::telemetry::log;
-use portcullis::upstream::Freshness;
 
-/// How long open exchanges may take to finish after a signal to stop.
-const DRAIN: Duration = Duration::from_secs(10);
+use end::Signals;
+use reload::Reloader;
+
+/// How long streams that were refused at the end may take to be gone before the process is.
+const LAST: Duration = Duration::from_secs(1);
+/// How long the audit may take to be written at the end.
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// Options of `serve`.
 #[derive(Args)]
@@ -33,11 +40,11 @@ pub struct ServeArgs {
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// The address cannot be bound, or the transport fails.
+/// The configuration has faults, an address cannot be bound, or the transport fails.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     log::start();
     let keys = KeyStores::new();
-    let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);
+    let Loaded { serving, faults, warnings, files } = config::load(&args.config, &keys);
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
@@ -47,6 +54,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         }
         anyhow::bail!("{} faults in the configuration; nothing is served", faults.len());
     };
+    let contents = Contents::read(files.iter().map(PathBuf::as_path));
     let mut builder = if serving.worker_threads > 1 {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(serving.worker_threads);
@@ -55,93 +63,80 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_current_thread()
     };
     let runtime = builder.enable_all().build().context("cannot start the runtime")?;
-    let served = runtime.block_on(serve(serving));
-    // Streams that are still open are cut: Envoy refuses or ends what they belong to.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    served.map(|()| ExitCode::SUCCESS)
+    let served = runtime.block_on(serve(serving, keys, &args.config, contents));
+    // Streams that are still open are cut: Envoy refuses or ends what they belong to. Their audit records are written yet.
+    runtime.shutdown_timeout(if served.is_ok() { LAST } else { Duration::ZERO });
+    served?.flush();
+    Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(serving: Serving) -> anyhow::Result<()> {
-    let Serving { address, tls, snapshot, max_streams, audit, .. } = serving;
+/// What is done when nobody is served any more: telemetry goes last, so that it tells of everything.
+struct Rest {
+    writer: Option<JoinHandle<()>>,
+    counters: Arc<Counters>,
+    board: Arc<Board>,
+    definitions: Vec<Sample>,
+    /// Told twice to end: nothing is waited for.
+    at_once: bool,
+}
+
+impl Rest {
+    fn flush(self) {
+        if self.at_once {
+            return;
+        }
+        // Every audit handle is gone by now, so the writer ends with its queue, unless nobody reads what it writes.
+        if let Some(writer) = self.writer {
+            let due = Instant::now() + FLUSH;
+            while !writer.is_finished() && Instant::now() < due {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if !writer.is_finished() {
+                tracing::warn!("audit records are still queued after {FLUSH:?}; they are lost");
+            }
+        }
+        for sample in self.counters.samples().into_iter().chain(self.board.samples()).chain(self.definitions) {
+            tracing::info!(name = sample.name, labels = ?sample.labels, value = sample.value, "counter");
+        }
+    }
+}
+
+async fn serve(serving: Serving, keys: KeyStores, config: &Path, contents: Contents) -> anyhow::Result<Rest> {
+    // Before anything is announced, so that no signal finds nobody.
+    let signals = Signals::new().context("cannot take signals")?;
+    let started = reload::Started::of(&serving);
+    let Serving { address, tls, snapshot, kept, max_streams, audit, drain, .. } = serving;
     let snapshot = Arc::new(snapshot);
-    let servers = snapshot.servers();
-    let counters = Arc::new(Counters::new(servers.iter().map(|server| Arc::clone(&server.name)).collect()));
-    let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
+    let counters = Arc::new(Counters::new(kept.names().to_vec()));
     let sink: Option<Box<dyn std::io::Write + Send>> = audit.then(|| Box::new(std::io::stdout()) as _);
     let (audit, writer) = Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
-    let freshness: Vec<_> = servers.iter().filter_map(|server| server.freshness.clone()).collect();
-    follow_secrets(servers);
-    keep_fresh(&freshness);
-    tokio::spawn(hangups());
+    let largest = started.largest_request();
     let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let service = Service::new(snapshot, audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
+    let service =
+        Service::new(Arc::clone(&snapshot), audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
+    let board = Arc::new(Board::new(contents.digest()));
+    let drain = Arc::new(Mutex::new(drain));
+    let Signals { hangups, mut ends } = signals;
+    reload::follow(&snapshot, None);
+    let reloader = Reloader {
+        config: config.to_owned(),
+        keys: Arc::new(keys),
+        service: service.clone(),
+        counters: Arc::clone(&counters),
+        board: Arc::clone(&board),
+        drain: Arc::clone(&drain),
+        started,
+        kept,
+    };
+    tokio::spawn(reloader.run(contents, hangups));
     tracing::info!(%address, "serving");
-    let (stop, stopped) = tokio::sync::oneshot::channel();
-    let shutdown = async move {
-        terminated().await;
-        tracing::info!("stopping: open exchanges may finish");
-        let _ = stop.send(());
-    };
-    let serving = listen::serve(listener, tls, service, largest, shutdown);
-    let overdue = async {
-        let asked = stopped.await;
-        tokio::time::sleep(DRAIN).await;
-        asked
-    };
-    tokio::select! {
-        served = serving => served.context("the listener failed")?,
-        _ = overdue => tracing::warn!("exchanges are still open after {DRAIN:?}; they are cut"),
-    }
-    if let Some(writer) = writer {
-        // Every audit handle is gone once serving has ended, so the writer ends with its queue.
-        tokio::task::spawn_blocking(move || writer.join()).await.ok();
-    }
-    let definitions = freshness.iter().flat_map(|freshness| freshness.samples());
-    for sample in counters.samples().into_iter().chain(definitions) {
-        tracing::info!(name = sample.name, labels = ?sample.labels, value = sample.value, "counter");
-    }
-    Ok(())
-}
-
-/// Follows every secret that is a file, so that a rotation needs no restart.
-fn follow_secrets(servers: &[Arc<Server>]) {
-    for server in servers {
-        if let Some(following) = server.credential.watch() {
-            tokio::spawn(following);
-        }
-        if let Some(following) = server.authenticator.watch() {
-            tokio::spawn(following);
-        }
-        for following in server.gates.watch() {
-            tokio::spawn(following);
-        }
-    }
-}
-
-/// Lists servers ahead of time while there is traffic, so that a steady caller never waits for it.
-fn keep_fresh(all: &[Arc<Freshness>]) {
-    for freshness in all {
-        tokio::spawn(freshness.keep());
-        if let Some(following) = freshness.watch() {
-            tokio::spawn(following);
-        }
-    }
-}
-
-/// The configuration is read once; without this a SIGHUP, which many tools send for a reload, would end the process.
-async fn hangups() {
-    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
-    while hangups.recv().await.is_some() {
-        tracing::warn!("SIGHUP: this version does not reload; restart it to take a changed configuration");
-    }
-}
-
-async fn terminated() {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
+    let (close, closed) = tokio::sync::oneshot::channel::<()>();
+    let served = listen::serve(listener, tls, service.clone(), largest, async {
+        drop(closed.await);
+    });
+    let at_once = end::until(served, &service, &drain, close, &mut ends).await?;
+    let snapshot = service.snapshot();
+    let definitions = snapshot.servers().iter().filter_map(|server| server.freshness.as_ref());
+    let definitions = definitions.flat_map(|freshness| freshness.samples()).collect();
+    Ok(Rest { writer, counters, board, definitions, at_once })
 }

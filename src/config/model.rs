@@ -52,6 +52,9 @@ pub struct Configuration {
     /// as `overloaded`. Default 256MiB.
     #[serde(default = "held_answers")]
     pub held_answers: ByteSize,
+    /// How the process ends when it is told to (SIGTERM, SIGINT).
+    #[serde(default)]
+    pub drain: DrainSource,
     /// The upstream servers that Portcullis guards, at least one.
     #[schemars(length(min = 1))]
     pub servers: Vec<Server>,
@@ -106,6 +109,24 @@ impl TryFrom<u32> for MaxStreams {
             1..=1_048_576 => Ok(Self(value)),
             _ => Err(format!("expected a number of streams from 1 to 1048576, found {value}")),
         }
+    }
+}
+
+/// How the process ends. A supervisor must wait longer than `delay` and `timeout` together before it kills.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DrainSource {
+    /// How long new exchanges are taken after readiness went off, for whoever health-checks to send no more. Default none:
+    /// an Envoy beside it needs no time.
+    pub delay: Option<Period>,
+    /// How long open exchanges may take to finish after that. What is still open then is refused, or ends with an error.
+    /// Default 10s.
+    pub timeout: Period,
+}
+
+impl Default for DrainSource {
+    fn default() -> Self {
+        Self { delay: None, timeout: Period::seconds(10) }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::message::json::Document;
 use crate::protocol::{Id, Message};
 use crate::refusal::{Class, Reason, Refusal};
 
-use super::request::{Accepted, Call};
+use super::request::{Accepted, Call, method_of};
 use super::response::Asking;
 use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step};
 
@@ -27,6 +27,25 @@ enum Waiting {
     Call { accepted: Accepted, document: Arc<Document>, call: Call },
     /// Plain HTTP.
     Http { head: Head },
+}
+
+impl Gated {
+    /// The id of the request, as it was sent; `None` for plain HTTP.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.document().and_then(message::id).map(Id::raw)
+    }
+
+    /// Its method; empty for plain HTTP.
+    pub(super) fn method(&self) -> &str {
+        self.document().map(method_of).unwrap_or_default()
+    }
+
+    fn document(&self) -> Option<&Document> {
+        match &self.what {
+            Waiting::Call { document, .. } => Some(document),
+            Waiting::Http { .. } => None,
+        }
+    }
 }
 
 impl Exchange {
@@ -121,6 +140,7 @@ impl Exchange {
             server: Arc::clone(&server),
             caller: accepted.caller,
             capability,
+            target: None,
             asked: Asked { method, id: Some(id.key()) },
             id_raw: Some(id.raw().to_owned()),
         };

@@ -16,7 +16,7 @@ use crate::message::headers::Headers;
 use crate::message::json::Document;
 use crate::policy::Label;
 use crate::protocol::target::{self, Target};
-use crate::protocol::{Id, Message, Method};
+use crate::protocol::{Id, Message, Method, OwnedTarget};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
 use crate::telemetry::audit::Outcome;
 
@@ -44,6 +44,23 @@ pub(super) struct Checking {
     document: Document,
     /// When they were found to be old.
     pub(super) since: Instant,
+}
+
+impl Checking {
+    /// The id of the request, as it was sent.
+    pub(super) fn id(&self) -> Option<&str> {
+        message::id(&self.document).map(Id::raw)
+    }
+
+    /// Its method.
+    pub(super) fn method(&self) -> &str {
+        method_of(&self.document)
+    }
+}
+
+/// The method of a message that was read; empty when it is none.
+pub(super) fn method_of(document: &Document) -> &str {
+    Message::read(document.root()).map(|message| message.method).unwrap_or_default()
 }
 
 /// How far a message came.
@@ -304,6 +321,7 @@ impl Exchange {
             server: Arc::clone(server),
             caller: Arc::clone(&accepted.caller),
             capability,
+            target: OwnedTarget::of(&target::of(method, message.params)),
             asked: Asked { method, id: message.id.map(Id::key) },
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });

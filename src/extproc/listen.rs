@@ -41,7 +41,7 @@ impl std::fmt::Display for Address {
 }
 
 /// Certificates of a TCP listener; clients must show one of `client_ca`'s.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Tls {
     /// PEM certificate chain.
     pub cert: Vec<u8>,

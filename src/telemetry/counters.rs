@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
+
 use crate::protocol::Method;
 use crate::refusal::Reason;
 use crate::refusal::frame::Tier;
@@ -17,18 +19,34 @@ const OUTCOMES: [Outcome; 5] =
 
 /// The counters of one process.
 pub struct Counters {
-    servers: Vec<Arc<str>>,
-    /// By server (the last one: none), method (the last one: other), then outcome without reason and every reason.
-    decisions: Vec<AtomicU64>,
-    /// By server (the last one: none), then [`Screened::ALL`].
-    screened: Vec<[AtomicU64; Screened::ALL.len()]>,
-    /// Refusals that were recorded only, by server (the last one: none) and reason.
-    would_deny: Vec<AtomicU64>,
+    /// By the number of the server; only ever grows, so that a reload keeps what was counted.
+    servers: ArcSwap<Vec<Arc<Block>>>,
+    /// Of requests that belong to no server.
+    none: Block,
     entries_hidden: AtomicU64,
     render_fallbacks: [AtomicU64; 2],
     audit_dropped: AtomicU64,
     streams_open: AtomicU64,
     streams_refused: AtomicU64,
+}
+
+/// The counters of one server.
+struct Block {
+    name: Arc<str>,
+    /// By method (the last one: other), then outcome without reason and every reason.
+    decisions: Vec<AtomicU64>,
+    /// As [`Screened::ALL`].
+    screened: [AtomicU64; Screened::ALL.len()],
+    /// Refusals that were recorded only, by reason.
+    would_deny: Vec<AtomicU64>,
+}
+
+impl Block {
+    fn new(name: Arc<str>) -> Self {
+        let zeros = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
+        let decisions = zeros((Method::ALL.len() + 1) * Counters::width());
+        Self { name, decisions, screened: Default::default(), would_deny: zeros(Reason::ALL.len()) }
+    }
 }
 
 /// One counter's value.
@@ -43,22 +61,26 @@ pub struct Sample {
 }
 
 impl Counters {
-    /// Counters for these servers, in configuration order.
+    /// Counters for these servers, by their numbers.
     #[must_use]
     pub fn new(servers: Vec<Arc<str>>) -> Self {
-        let cells = (servers.len() + 1) * (Method::ALL.len() + 1) * Self::width();
-        let screened = std::iter::repeat_with(Default::default).take(servers.len() + 1).collect();
-        let would_deny = (servers.len() + 1) * Reason::ALL.len();
         Self {
-            servers,
-            screened,
-            decisions: (0..cells).map(|_| AtomicU64::new(0)).collect(),
-            would_deny: (0..would_deny).map(|_| AtomicU64::new(0)).collect(),
+            servers: ArcSwap::from_pointee(servers.into_iter().map(|name| Arc::new(Block::new(name))).collect()),
+            none: Block::new("_none".into()),
             entries_hidden: AtomicU64::new(0),
             render_fallbacks: [AtomicU64::new(0), AtomicU64::new(0)],
             audit_dropped: AtomicU64::new(0),
             streams_open: AtomicU64::new(0),
             streams_refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes room for servers that a reload adds: `servers` are all names by their numbers, those that are here already first.
+    pub fn admit(&self, servers: &[Arc<str>]) {
+        let present = self.servers.load_full();
+        if servers.len() > present.len() {
+            let more = servers.iter().skip(present.len()).map(|name| Arc::new(Block::new(Arc::clone(name))));
+            self.servers.store(Arc::new(present.iter().cloned().chain(more).collect()));
         }
     }
 
@@ -68,7 +90,8 @@ impl Counters {
 
     /// Counts one decision.
     pub fn decided(&self, record: &Record) {
-        let server = record.server.as_ref().map_or(self.servers.len(), |(_, index)| *index);
+        let servers = self.servers.load();
+        let block = record.server.as_ref().and_then(|(_, index)| servers.get(*index)).map_or(&self.none, |block| block);
         let method = record
             .listed
             .and_then(|method| Method::ALL.iter().position(|known| *known == method))
@@ -76,7 +99,7 @@ impl Counters {
         let outcome = match record.reason {
             // Forwarded all the same: counted as what it was, and beside it as what it would have been.
             Some(reason) if record.outcome != Outcome::Refused => {
-                if let Some(counter) = self.would_deny.get(server * Reason::ALL.len() + reason as usize) {
+                if let Some(counter) = block.would_deny.get(reason as usize) {
                     counter.fetch_add(1, Ordering::Relaxed);
                 }
                 OUTCOMES.iter().position(|known| *known == record.outcome).unwrap_or(0)
@@ -84,12 +107,12 @@ impl Counters {
             Some(reason) => OUTCOMES.len() + reason as usize,
             None => OUTCOMES.iter().position(|known| *known == record.outcome).unwrap_or(0),
         };
-        let cell = (server * (Method::ALL.len() + 1) + method) * Self::width() + outcome;
-        if let Some(counter) = self.decisions.get(cell) {
+        if let Some(counter) = block.decisions.get(method * Self::width() + outcome) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        let screened = record.screened.and_then(|(action, _)| self.screened.get(server)?.get(action as usize));
-        if let Some(counter) = screened {
+        if let Some((action, _)) = record.screened
+            && let Some(counter) = block.screened.get(action as usize)
+        {
             counter.fetch_add(1, Ordering::Relaxed);
         }
         self.entries_hidden.fetch_add(record.entries_hidden, Ordering::Relaxed);
@@ -148,41 +171,47 @@ impl Counters {
         samples
     }
 
-    fn screened_samples(&self) -> impl Iterator<Item = Sample> {
-        self.screened.iter().enumerate().flat_map(|(index, actions)| {
-            let server = self.servers.get(index).map_or("_none", |name| name);
-            Screened::ALL.iter().zip(actions).filter_map(move |(action, counter)| {
-                let value = counter.load(Ordering::Relaxed);
-                let labels = vec![("server", server.to_owned()), ("action", action.as_str().to_owned())];
-                (value > 0).then_some(Sample { name: "portcullis.screened", labels, value })
+    /// Every block's samples.
+    fn of_blocks<I: Iterator<Item = Sample>>(&self, of: impl Fn(&Block) -> I) -> Vec<Sample> {
+        let servers = self.servers.load();
+        servers.iter().map(|block| &**block).chain([&self.none]).flat_map(of).collect()
+    }
+
+    fn screened_samples(&self) -> Vec<Sample> {
+        self.of_blocks(|block| {
+            let counted = Screened::ALL.iter().zip(&block.screened).map(|(action, counter)| (action, read(counter)));
+            let counted: Vec<_> = counted.filter(|(_, value)| *value > 0).collect();
+            let server = block.name.to_string();
+            counted.into_iter().map(move |(action, value)| {
+                let labels = vec![("server", server.clone()), ("action", action.as_str().to_owned())];
+                Sample { name: "portcullis.screened", labels, value }
             })
         })
     }
 
-    fn would_deny_samples(&self) -> impl Iterator<Item = Sample> {
-        let counted = self.would_deny.iter().map(|counter| counter.load(Ordering::Relaxed)).enumerate();
-        counted.filter(|(_, value)| *value > 0).map(|(cell, value)| {
-            let server = self.servers.get(cell / Reason::ALL.len()).map_or("_none", |name| name);
-            let reason = Reason::ALL.get(cell % Reason::ALL.len()).map_or("_other", |reason| reason.as_str());
-            let labels = vec![("server", server.to_owned()), ("reason", reason.to_owned())];
-            Sample { name: "portcullis.would_deny", labels, value }
+    fn would_deny_samples(&self) -> Vec<Sample> {
+        self.of_blocks(|block| {
+            let counted = Reason::ALL.iter().zip(&block.would_deny).map(|(reason, counter)| (reason, read(counter)));
+            let counted: Vec<_> = counted.filter(|(_, value)| *value > 0).collect();
+            let server = block.name.to_string();
+            counted.into_iter().map(move |(reason, value)| {
+                let labels = vec![("server", server.clone()), ("reason", reason.as_str().to_owned())];
+                Sample { name: "portcullis.would_deny", labels, value }
+            })
         })
     }
 
     fn decision_samples(&self) -> Vec<Sample> {
-        let per_server = (Method::ALL.len() + 1) * Self::width();
-        let counted = self.decisions.iter().enumerate().map(|(cell, counter)| (cell, counter.load(Ordering::Relaxed)));
-        counted
-            .filter(|(_, value)| *value > 0)
-            .map(|(cell, value)| {
-                let server = self.servers.get(cell / per_server).map_or("_none", |name| name);
-                let method =
-                    Method::ALL.get(cell % per_server / Self::width()).map_or("_other", |method| method.as_str());
+        self.of_blocks(|block| {
+            let counted: Vec<_> = block.decisions.iter().map(read).enumerate().filter(|(_, value)| *value > 0).collect();
+            let server = block.name.to_string();
+            counted.into_iter().map(move |(cell, value)| {
+                let method = Method::ALL.get(cell / Self::width()).map_or("_other", |method| method.as_str());
                 let outcome = cell % Self::width();
                 let reason = outcome.checked_sub(OUTCOMES.len()).and_then(|index| Reason::ALL.get(index));
                 let decision = OUTCOMES.get(outcome).copied().unwrap_or(Outcome::Refused);
                 let mut labels = vec![
-                    ("server", server.to_owned()),
+                    ("server", server.clone()),
                     ("mcp.method.name", method.to_owned()),
                     ("decision", decision.as_str().to_owned()),
                 ];
@@ -191,6 +220,10 @@ impl Counters {
                 }
                 Sample { name: "portcullis.decisions", labels, value }
             })
-            .collect()
+        })
     }
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
