@@ -15,6 +15,7 @@ mod gates;
 mod harness;
 mod identities;
 mod record;
+mod reload;
 mod rungs;
 mod screening;
 mod sidecar;
