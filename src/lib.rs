@@ -8,6 +8,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | `cli` | the command line: one file per command |
+//! | [`admin`] | the admin listener: health, readiness, metrics, status |
 //! | [`config`] | the YAML file: model, load with all faults, JSON Schema |
 //! | [`extproc`] | the front door: Envoy's protobuf in and out, one gRPC stream per HTTP exchange |
 //! | [`exchange`] | the state machine of one HTTP exchange: events in, actions out, no clock and no socket |
@@ -39,6 +40,7 @@
     )
 )]
 
+pub mod admin;
 pub mod config;
 pub mod exchange;
 pub mod extproc;

@@ -1,6 +1,7 @@
 //! `portcullis serve`: load, listen, decide, reload, end.
 
 mod end;
+mod health;
 mod reload;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
+use tokio::net::TcpListener;
 
+use portcullis::admin::{self, Admin, Hosts, Readiness};
 use portcullis::config::reload::{Board, Contents};
 use portcullis::config::{self, Loaded, Serving};
 use portcullis::extproc::listen::{self, Listener};
@@ -105,13 +108,20 @@ async fn serve(serving: Serving, keys: KeyStores, config: &Path, contents: Conte
     // Before anything is announced, so that no signal finds nobody.
     let signals = Signals::new().context("cannot take signals")?;
     let started = reload::Started::of(&serving);
-    let Serving { address, tls, snapshot, kept, max_streams, audit, drain, .. } = serving;
+    let Serving { address, tls, admin, snapshot, kept, max_streams, audit, drain, .. } = serving;
     let snapshot = Arc::new(snapshot);
     let counters = Arc::new(Counters::new(kept.names().to_vec()));
     let sink: Option<Box<dyn std::io::Write + Send>> = audit.then(|| Box::new(std::io::stdout()) as _);
     let (audit, writer) = Audit::start(sink, Arc::clone(&counters)).context("cannot start the audit writer")?;
     let largest = started.largest_request();
     let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let admin_listener = match &admin {
+        Some(admin) => {
+            let bound = TcpListener::bind(admin.address).await;
+            Some(bound.with_context(|| format!("cannot listen on {} (listen.admin)", admin.address))?)
+        }
+        None => None,
+    };
     let service =
         Service::new(Arc::clone(&snapshot), audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
     let board = Arc::new(Board::new(contents.digest()));
@@ -130,13 +140,37 @@ async fn serve(serving: Serving, keys: KeyStores, config: &Path, contents: Conte
     };
     tokio::spawn(reloader.run(contents, hangups));
     tracing::info!(%address, "serving");
+    let readiness = Arc::new(Readiness::new(service.clone()));
+    if let (Some(listen), Some(listener)) = (admin, admin_listener) {
+        let (counters, board, asked) = (Arc::clone(&counters), Arc::clone(&board), service.clone());
+        let admin = Admin {
+            hosts: Hosts::new(&listen.hosts),
+            readiness: Arc::clone(&readiness),
+            board: Arc::clone(&board),
+            service: service.clone(),
+            metrics: Box::new(move || admin::prometheus(&samples(&counters, &board, &asked))),
+        };
+        tracing::info!(address = %listen.address, "the admin listener serves");
+        tokio::spawn(admin::serve(listener, Arc::new(admin)));
+    }
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let health_of = health::Health::start(reporter, readiness).await;
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
-    let served = listen::serve(listener, tls, service.clone(), largest, async {
+    let served = listen::serve(listener, tls, service.clone(), health, largest, async {
         drop(closed.await);
     });
-    let at_once = end::until(served, &service, &drain, close, &mut ends).await?;
+    let at_once = end::until(served, &service, health_of, &drain, close, &mut ends).await?;
+    Ok(Rest { writer, counters, board, definitions: definitions(&service), at_once })
+}
+
+/// Every counter there is.
+fn samples(counters: &Counters, board: &Board, service: &Service) -> Vec<Sample> {
+    counters.samples().into_iter().chain(board.samples()).chain(definitions(service)).collect()
+}
+
+/// The counters of the servers' definitions.
+fn definitions(service: &Service) -> Vec<Sample> {
     let snapshot = service.snapshot();
-    let definitions = snapshot.servers().iter().filter_map(|server| server.freshness.as_ref());
-    let definitions = definitions.flat_map(|freshness| freshness.samples()).collect();
-    Ok(Rest { writer, counters, board, definitions, at_once })
+    let all = snapshot.servers().iter().filter_map(|server| server.freshness.as_ref());
+    all.flat_map(|freshness| freshness.samples()).collect()
 }

@@ -122,6 +122,7 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         );
     }
     let listener = listen::compile(configuration, context, report);
+    listen::admin(configuration, context, report);
     overlaps(configuration, context, report);
     let mut kept = Kept::numbering(context.before, configuration.servers.iter().map(|server| server.name.as_str()));
     // Not a short-circuiting collect: every server is to be looked at.
@@ -163,6 +164,7 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
     Some(Serving {
         address,
         tls,
+        admin: configuration.listen.as_ref().and_then(|listen| listen.admin.clone()),
         snapshot,
         kept,
         recorded,

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use crate::screen::ScreenSource;
-pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
+pub use listen::{AdminListener, ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
     AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile,
@@ -165,7 +165,6 @@ pub enum AuditStdout {
 #[must_use]
 pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
     match (path, text) {
-        ("listen.admin", _) => Some("the admin listener (`admin`)"),
         ("telemetry.otlp", _) => Some("exporting telemetry (`otlp`)"),
         _ => None,
     }

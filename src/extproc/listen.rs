@@ -12,6 +12,8 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
+use tonic_health::pb::health_server::{Health, HealthServer};
+
 use super::service::Service;
 
 /// HTTP/2 window of one stream. Small, so that answers which their clients do not read hold little memory.
@@ -96,7 +98,8 @@ async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Serves until `shutdown` resolves, then until the open streams are over.
+/// Serves until `shutdown` resolves, then until the open streams are over. `health` answers beside (gRPC health v1), for an
+/// Envoy that checks the health of its cluster.
 ///
 /// `largest_request` is the largest body cap of any server, in bytes.
 ///
@@ -106,10 +109,11 @@ pub async fn serve(
     listener: Listener,
     tls: Option<Tls>,
     service: Service,
+    health: HealthServer<impl Health>,
     largest_request: usize,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), tonic::transport::Error> {
-    let router = router(tls, service, largest_request)?;
+    let router = router(tls, service, largest_request)?.add_service(health);
     match listener {
         Listener::Unix(listener, path) => {
             let served = router.serve_with_incoming_shutdown(UnixListenerStream::new(listener), shutdown).await;

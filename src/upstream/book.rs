@@ -244,6 +244,15 @@ impl Book {
         self.marks.each_ref().map(|mark| mark.load(Ordering::Acquire))
     }
 
+    /// The capabilities that do not match at the moment, as far as is known, sorted.
+    #[must_use]
+    pub fn drift(&self) -> Vec<String> {
+        let drifted = self.slots.iter().filter(|(_, slot)| slot.lock().told);
+        let mut labels: Vec<String> = drifted.map(|(label, _)| label.to_string()).collect();
+        labels.sort_unstable();
+        labels
+    }
+
     /// How many capabilities do not match at the moment, as far as is known.
     #[must_use]
     pub fn drifted(&self) -> usize {

@@ -280,6 +280,19 @@ impl Freshness {
         self.client.as_ref().and_then(Client::watch)
     }
 
+    /// How long ago the last listing ended, and whether it was had; `None` before the first.
+    #[must_use]
+    pub fn last_listing(&self) -> Option<(Duration, bool)> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().map(|last| (clock().saturating_duration_since(last.ended), last.fault.is_none()))
+    }
+
+    /// The recorded capabilities that do not match now, as far as is known, sorted.
+    #[must_use]
+    pub fn drift(&self) -> Vec<String> {
+        self.book.drift()
+    }
+
     /// Listings by result, and the capabilities that do not match at the moment.
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {

@@ -17,6 +17,7 @@ use portcullis::config::Drain;
 use portcullis::extproc::service::Service;
 
 use super::LAST;
+use super::health::Health;
 
 /// The signals that this process takes.
 pub(super) struct Signals {
@@ -52,6 +53,7 @@ impl Ends {
 pub(super) async fn until(
     served: impl Future<Output = Result<(), tonic::transport::Error>>,
     service: &Service,
+    health: Health,
     drain: &Mutex<Drain>,
     close: oneshot::Sender<()>,
     ends: &mut Ends,
@@ -65,6 +67,7 @@ pub(super) async fn until(
         () = ends.next() => {}
     }
     let Drain { delay, timeout } = *drain.lock().unwrap_or_else(PoisonError::into_inner);
+    health.end().await;
     tracing::info!(?delay, ?timeout, "stopping: open exchanges may finish");
     let draining = async {
         // Whoever looks at our health has this long to send no more.

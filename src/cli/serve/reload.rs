@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::Signal;
 
 use portcullis::config::reload::{Board, Contents, Watch};
-use portcullis::config::{self, Drain, Kept, Loaded, Serving};
+use portcullis::config::{self, AdminListener, Drain, Kept, Loaded, Serving};
 use portcullis::extproc::listen::{Address, Tls};
 use portcullis::extproc::service::Service;
 use portcullis::identity::KeyStores;
@@ -25,6 +25,7 @@ const ATTEMPTS: usize = 5;
 pub(super) struct Started {
     address: Address,
     tls: Option<Tls>,
+    admin: Option<AdminListener>,
     worker_threads: usize,
     audit: bool,
     largest_request: usize,
@@ -35,6 +36,7 @@ impl Started {
         Self {
             address: serving.address.clone(),
             tls: serving.tls.clone(),
+            admin: serving.admin.clone(),
             worker_threads: serving.worker_threads,
             audit: serving.audit,
             largest_request: largest_request(serving),
@@ -57,6 +59,9 @@ impl Started {
         }
         if serving.tls.is_some() != self.tls.is_some() {
             faults.push("listen.ext_proc.tls: expected it as at the start; restart to change whether TLS is spoken".into());
+        }
+        if serving.admin != self.admin {
+            faults.push("listen.admin: expected it as at the start, found another; restart to change it".into());
         }
         let largest = largest_request(serving);
         if largest > self.largest_request {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Kept;
+use crate::config::model::AdminListener;
 use crate::extproc::listen::{Address, Tls};
 use crate::ladder::Snapshot;
 use crate::record::Recorded;
@@ -13,6 +14,8 @@ pub struct Serving {
     pub address: Address,
     /// Mutual TLS of a TCP listener; `None` for a Unix socket and for `insecure: true`.
     pub tls: Option<Tls>,
+    /// The admin listener, if there is one.
+    pub admin: Option<AdminListener>,
     /// What requests are judged by: at least one server, names unique, matchers disjoint.
     pub snapshot: Snapshot,
     /// What the next configuration may take over from this one.

@@ -137,8 +137,6 @@ fn the_listener_is_a_socket_or_an_address() {
 fn later_keys_say_that_they_are_later() {
     let told = fault("telemetry: {otlp: {endpoint: x}}\n");
     assert!(told.starts_with("7:13") && told.contains("is not available in this version"), "{told}");
-    let told = raw("listen: {ext_proc: unix:/a, admin: {address: x}}\nservers: []\n").expect_err("admin");
-    assert_eq!(told, ["1:29 the admin listener (`admin`) is not available in this version of Portcullis; remove it"]);
     assert!(fault("  protocol: [\"2025-11-25\"]\n").starts_with("7:14 expected `2026-07-28`, found `2025-11-25`"));
 }
 

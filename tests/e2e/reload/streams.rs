@@ -76,6 +76,7 @@ fn a_stream_that_may_go_on_goes_on_under_the_new_rules() {
     for _ in 0..100 {
         open = open.wait(Duration::from_millis(50)).piece(event(&internal));
     }
+    let open = open.end(&[]);
     let both = "roles: {reader: [cases:read, cases:write]}\nrules:\n- {match: {domain: acme.com}, role: reader}\n";
     let reply = while_open(&stack, &subscription(&stack), open, || {
         replace(&policy, both);
