@@ -25,6 +25,8 @@ pub(super) fn status(admin: &Admin) -> Value {
             "last_fault": fault,
             "needs_restart": standing.needs_restart,
         },
+        // A count that only grows is a leak.
+        "tasks": tokio::runtime::Handle::try_current().map(|runtime| runtime.metrics().num_alive_tasks()).ok(),
         "held_answers": {"bytes": held.held(), "most": held.most()},
         "servers": snapshot.servers().iter().map(|server| one(server)).collect::<Vec<_>>(),
     })
@@ -40,9 +42,9 @@ fn one(server: &Server) -> Value {
         .map(|(name, asked)| json!({"name": name, "state": if asked { "asked" } else { "resting" }}))
         .collect();
     let freshness = server.freshness.as_ref();
-    let listing = freshness.and_then(|freshness| freshness.last_listing()).map(|(age, good)| {
-        json!({"age_seconds": age.as_secs(), "result": if good { "ok" } else { "failed" }})
-    });
+    let listing = freshness
+        .and_then(|freshness| freshness.last_listing())
+        .map(|(age, good)| json!({"age_seconds": age.as_secs(), "result": if good { "ok" } else { "failed" }}));
     json!({
         "name": &*server.name,
         "kind": match server.kind { Kind::Mcp => "mcp", Kind::Http => "http" },

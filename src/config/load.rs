@@ -27,8 +27,8 @@ use crate::ladder::budget::HeldAnswers;
 use crate::ladder::{self, Snapshot};
 use crate::upstream::client::Settings;
 pub use compiled::{Drain, Serving};
-pub use kept::Kept;
 use documents::Documents;
+pub use kept::Kept;
 use report::Report;
 
 /// What became of the files.

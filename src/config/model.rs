@@ -48,8 +48,8 @@ pub struct Configuration {
     /// one. Default 16384.
     #[serde(default)]
     pub max_streams: MaxStreams,
-    /// Bytes of answers that may be held back at one time to be judged, of all servers together; further ones are refused
-    /// as `overloaded`. Default 256MiB.
+    /// Bytes that may be held back at one time, of all servers together: answers until they are judged, and calls that wait
+    /// for a listing or a gate. Further ones are refused as `overloaded`. Default 256MiB.
     #[serde(default = "held_answers")]
     pub held_answers: ByteSize,
     /// How the process ends when it is told to (SIGTERM, SIGINT).

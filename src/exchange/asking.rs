@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::gates::{Decision, Instead, Question, Ruling};
 use crate::identity::Caller;
 use crate::ladder::answer::{self, Asked, Content};
+use crate::ladder::budget::Share;
 use crate::ladder::{Head, Server, gate, message};
 use crate::message::json::Document;
 use crate::protocol::{Id, Message};
@@ -24,7 +25,13 @@ pub(super) struct Gated {
 /// What waits.
 enum Waiting {
     /// An MCP call.
-    Call { accepted: Accepted, document: Arc<Document>, call: Call },
+    Call {
+        accepted: Accepted,
+        document: Arc<Document>,
+        call: Call,
+        /// What the message takes of the bound on held bytes meanwhile.
+        _share: Share,
+    },
     /// Plain HTTP.
     Http { head: Head },
 }
@@ -50,14 +57,21 @@ impl Gated {
 
 impl Exchange {
     /// Holds an MCP call until its gates have spoken.
-    pub(super) fn ask_gates(&mut self, accepted: Accepted, document: Document, call: Call) -> Step {
+    pub(super) fn ask_gates(&mut self, accepted: Accepted, document: Document, call: Call, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
+        let share = match self.held(&document) {
+            Ok(share) => share,
+            Err(refusal) => {
+                let id = message::id(&document).map(Id::raw);
+                return self.refuse(&refusal, Some(&server), id, call.method.as_str(), now);
+            }
+        };
         let document = Arc::new(document);
         let decision = self.facts.decision().to_owned();
         let (head, caller) = (&accepted.head, &accepted.caller);
         let reached = call.reached.clone();
         let question = gate::question(&server, head, caller, &decision, call.method.as_str(), reached, &document);
-        self.hold_for_gates(server, question, Waiting::Call { accepted, document, call })
+        self.hold_for_gates(server, question, Waiting::Call { accepted, document, call, _share: share })
     }
 
     /// Holds a plain HTTP request until its gates have spoken.
@@ -92,7 +106,7 @@ impl Exchange {
         }
         let Some(objection) = instead else { return self.let_through(&server, what, now) };
         match (&objection.what, what) {
-            (Instead::Answered(result), Waiting::Call { accepted, document, call }) => {
+            (Instead::Answered(result), Waiting::Call { accepted, document, call, .. }) => {
                 self.answered_by_gate(accepted, &document, call, (&objection.gate, result), now)
             }
             (Instead::Answered(_), Waiting::Http { .. }) => {
@@ -109,7 +123,7 @@ impl Exchange {
     fn let_through(&mut self, server: &Server, what: Waiting, now: Now) -> Step {
         match what {
             Waiting::Http { head } => self.allow_plain(server, &head, now),
-            Waiting::Call { accepted, document, call } => match Message::read(document.root()) {
+            Waiting::Call { accepted, document, call, .. } => match Message::read(document.root()) {
                 Ok(message) => self.forward(&accepted, &message, call, now),
                 Err(_) => self.refuse(
                     &Refusal::new(Reason::Internal, crate::refusal::Rung::Service),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::identity::{Caller, IdentityFault};
-use crate::ladder::answer::Asked;
+use crate::ladder::answer::{Asked, overloaded};
+use crate::ladder::budget::Share;
 use crate::ladder::definition::Standing;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
@@ -44,6 +45,8 @@ pub(super) struct Checking {
     document: Document,
     /// When they were found to be old.
     pub(super) since: Instant,
+    /// What the message takes of the bound on held bytes meanwhile, given back with it.
+    _share: Share,
 }
 
 impl Checking {
@@ -202,7 +205,7 @@ impl Exchange {
     /// Definitions are judged as of the time at which the call asked: what matched since then is fresh for this call, also
     /// when the listing took longer than a match is good for. Else a slow server with a short interval would serve nobody.
     pub(super) fn refreshed(&mut self, checking: Checking, listed: Result<(), String>, now: Now) -> Step {
-        let Checking { accepted, document, since } = checking;
+        let Checking { accepted, document, since, _share } = checking;
         self.judge(accepted, document, Some(listed), since, now)
     }
 
@@ -217,18 +220,32 @@ impl Exchange {
         };
         match self.climb(&accepted, &message, listed, asked) {
             Ok(Climbed::Top(call)) if gate::concerns(&server, &call.reached) => {
-                self.ask_gates(accepted, document, call)
+                self.ask_gates(accepted, document, call, now)
             }
             Ok(Climbed::Top(call)) => self.forward(&accepted, &message, call, now),
-            Ok(Climbed::Stale) => {
-                self.state = State::Checking(Checking { accepted, document, since: now.instant });
-                Step { replies: Replies::new(), next: Next::Refresh }
-            }
+            Ok(Climbed::Stale) => match self.held(&document) {
+                Ok(share) => {
+                    let since = now.instant;
+                    self.state = State::Checking(Checking { accepted, document, since, _share: share });
+                    Step { replies: Replies::new(), next: Next::Refresh }
+                }
+                Err(refusal) => {
+                    let id = message.id.map(Id::raw);
+                    self.refuse(&refusal, Some(&server), id, message.method, now)
+                }
+            },
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
             }
         }
+    }
+
+    /// Room for a message that must wait for someone else: a thousand slow waits must not be a thousand bodies of memory.
+    pub(super) fn held(&self, document: &Document) -> Result<Share, Refusal> {
+        let mut share = Share::new(self.snapshot.held_answers());
+        share.set(document.text().len()).map_err(overloaded)?;
+        Ok(share)
     }
 
     fn climb(

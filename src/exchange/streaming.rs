@@ -204,7 +204,14 @@ impl Exchange {
         self.stream_refuse(&stream.asking, &refusal, Vec::new(), ended, now)
     }
 
-    pub(super) fn stream_refuse(&mut self, asking: &Asking, refusal: &Refusal, mut out: Vec<u8>, ended: bool, now: Now) -> Step {
+    pub(super) fn stream_refuse(
+        &mut self,
+        asking: &Asking,
+        refusal: &Refusal,
+        mut out: Vec<u8>,
+        ended: bool,
+        now: Now,
+    ) -> Step {
         out.extend_from_slice(&self.refusal_event(asking, refusal, now));
         self.stream_over(out, ended, now)
     }

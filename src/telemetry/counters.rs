@@ -203,7 +203,8 @@ impl Counters {
 
     fn decision_samples(&self) -> Vec<Sample> {
         self.of_blocks(|block| {
-            let counted: Vec<_> = block.decisions.iter().map(read).enumerate().filter(|(_, value)| *value > 0).collect();
+            let counted: Vec<_> =
+                block.decisions.iter().map(read).enumerate().filter(|(_, value)| *value > 0).collect();
             let server = block.name.to_string();
             counted.into_iter().map(move |(cell, value)| {
                 let method = Method::ALL.get(cell / Self::width()).map_or("_other", |method| method.as_str());

@@ -7,13 +7,16 @@
     reason = "tests are written to be read, not to save an allocation"
 )]
 
+mod admin;
 mod arguments;
 mod clients;
+mod drain;
 mod drift;
 mod egress;
 mod gates;
 mod harness;
 mod identities;
+mod overload;
 mod record;
 mod reload;
 mod rungs;

@@ -1,5 +1,6 @@
 //! A changed configuration is taken whole or not at all, and no call fails over it.
 
+mod many;
 mod streams;
 
 use std::fs;
@@ -162,7 +163,8 @@ fn sighup_reloads_and_what_needs_a_restart_is_refused_whole() {
     told(&stack, "restart to listen there", 1);
     stack.refuses(&stack.request(&fixture::call("update_case", json!({"id": "7"}))), "policy.not_permitted");
     // What is merely sized at the start is told, the rest is in force.
-    let sized = text.replace("unmatched: deny", "unmatched: deny\nworker_threads: 3").replace("mode: enforce", "mode: shadow");
+    let sized =
+        text.replace("unmatched: deny", "unmatched: deny\nworker_threads: 3").replace("mode: enforce", "mode: shadow");
     replace(&file, &sized);
     in_force(&stack, 3);
     told(&stack, "worker_threads was changed, which takes a restart", 1);

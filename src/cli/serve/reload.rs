@@ -58,7 +58,9 @@ impl Started {
             ));
         }
         if serving.tls.is_some() != self.tls.is_some() {
-            faults.push("listen.ext_proc.tls: expected it as at the start; restart to change whether TLS is spoken".into());
+            faults.push(
+                "listen.ext_proc.tls: expected it as at the start; restart to change whether TLS is spoken".into(),
+            );
         }
         if serving.admin != self.admin {
             faults.push("listen.admin: expected it as at the start, found another; restart to change it".into());
@@ -104,14 +106,20 @@ pub(super) struct Reloader {
 impl Reloader {
     /// Looks whenever something may have changed, and on each SIGHUP. `contents` is what was loaded.
     pub(super) async fn run(mut self, mut contents: Contents, mut hangups: Signal) {
-        let mut watch = Watch::new();
+        let (mut watch, mut asked) = (Watch::new(), false);
         loop {
             watch.follow(contents.files());
-            let asked = tokio::select! {
+            // Whatever changed before the watches stood was heard by none, so one look follows them.
+            let seen = self.look(contents.clone(), asked).await;
+            asked = false;
+            if seen != contents {
+                contents = seen;
+                continue;
+            }
+            asked = tokio::select! {
                 () = watch.look() => false,
                 asked = hangups.recv() => asked.is_some(),
             };
-            contents = self.look(contents, asked).await;
         }
     }
 
@@ -126,7 +134,8 @@ impl Reloader {
             let (config, keys, kept) = (self.config.clone(), Arc::clone(&self.keys), self.kept.clone());
             let loading = move || {
                 let loaded = config::load_after(&config, &keys, &kept);
-                let files: Vec<PathBuf> = loaded.files.iter().cloned().chain(present.files().map(PathBuf::from)).collect();
+                let files: Vec<PathBuf> =
+                    loaded.files.iter().cloned().chain(present.files().map(PathBuf::from)).collect();
                 let after = Contents::read(files.iter().map(PathBuf::as_path));
                 // A file that changed meanwhile would make a mixture of two configurations.
                 let settled = after.agrees(&present);

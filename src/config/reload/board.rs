@@ -43,13 +43,8 @@ impl Board {
     /// The board of a process whose first configuration was made of files of this digest.
     #[must_use]
     pub fn new(digest: String) -> Self {
-        let standing = Standing {
-            generation: 1,
-            digest,
-            loaded_at: SystemTime::now(),
-            fault: None,
-            needs_restart: Vec::new(),
-        };
+        let standing =
+            Standing { generation: 1, digest, loaded_at: SystemTime::now(), fault: None, needs_restart: Vec::new() };
         Self { standing: ArcSwap::from_pointee(standing), loaded: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 

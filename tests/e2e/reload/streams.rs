@@ -9,7 +9,10 @@ use crate::support::{Answer, Reply, Request, Stack, fixture, wait_for};
 
 /// A subscription to a resource that readers may read.
 fn subscription(stack: &Stack) -> Request {
-    stack.request(&fixture::rpc("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": ["cases://case/1"]}})))
+    stack.request(&fixture::rpc(
+        "subscriptions/listen",
+        json!({"notifications": {"resourceSubscriptions": ["cases://case/1"]}}),
+    ))
 }
 
 /// One event of the server's.
@@ -52,7 +55,8 @@ fn a_subscription_ends_when_a_reload_takes_its_permission() {
     // A call that is running ends likewise, and says why.
     replace(&policy, SEARCHERS);
     in_force(&stack, 4);
-    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
+    let progress =
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
     let open = Answer::sse().piece(event(&progress)).until_gone();
     let reply = while_open(&stack, &stack.request(&fixture::search()), open, || {
         replace(&policy, nobody);

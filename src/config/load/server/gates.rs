@@ -15,11 +15,7 @@ use crate::policy::{Label, Prices, Segment};
 /// held against them.
 ///
 /// After a reload that changed nothing about them they are those of before: connected, and resting where they rested.
-pub(super) fn gates(
-    check: &Check<'_>,
-    prices: Option<&Prices>,
-    report: &mut Report,
-) -> Option<(Made, Arc<Gates>)> {
+pub(super) fn gates(check: &Check<'_>, prices: Option<&Prices>, report: &mut Report) -> Option<(Made, Arc<Gates>)> {
     // What is left of a list of which something was taken out has other indices than what stands in the file.
     if !check.is_whole("gates") {
         return None;
