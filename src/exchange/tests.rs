@@ -2,6 +2,7 @@
 
 mod answers;
 mod definitions;
+mod open;
 mod orders;
 mod random;
 

@@ -8,7 +8,7 @@ use crate::support::{Answer, Stack, fixture, mcp, wait_for};
 
 #[test]
 fn calls_that_wait_for_a_listing_are_bounded_in_bytes() {
-    let stack = Stack::with(&[("unmatched: deny", "unmatched: deny\nheld_answers: 1B")], &[]);
+    let stack = Stack::with(&[("unmatched: deny", "unmatched: deny\nheld_answers: 512B")], &[]);
     stack.upstream.script_own(|seen| {
         let message = seen.json();
         let method = message["method"].as_str().unwrap_or_default();
