@@ -120,7 +120,7 @@ fn open_answers_end_properly() {
     stack.upstream.script(move |seen| {
         let sse = Answer::sse().piece(&first);
         match seen.json()["id"].as_str() {
-            Some("short") => sse.wait(Duration::from_millis(1_000)).piece(&whole).end(&[]),
+            Some("short") => sse.wait(Duration::from_secs(1)).piece(&whole).end(&[]),
             Some("json") => Answer::raw(Vec::new()).until_gone(),
             _ => sse.piece("data: {\"half\":").until_gone(),
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Event, JSON, Play, SSE, answer, piece, sent, shown};
 use crate::ladder::testing::{message, post, world};
+use crate::refusal::Reason;
 
 #[test]
 fn whatever_is_open_at_the_end_is_refused_or_ended() {
@@ -37,7 +38,7 @@ fn whatever_is_open_at_the_end_is_refused_or_ended() {
     assert!(sent(&step).starts_with("data: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":"), "{}", sent(&step));
     assert_eq!(play.shown(piece("of it\n\n", false)), "> wait");
     assert_eq!(play.shown(Event::Stop), "> fail");
-    assert_eq!(play.record().reason.map(|reason| reason.as_str()), Some("overloaded"));
+    assert_eq!(play.record().reason.map(Reason::as_str), Some("overloaded"));
 }
 
 #[test]

@@ -31,7 +31,9 @@ pub(super) fn gates(check: &Check<'_>, prices: Option<&Prices>, report: &mut Rep
         gate.ext_authz.as_ref().and_then(|gate| of(&gate.ca)).or_else(|| of(&gate.grpc.as_ref()?.ca))
     };
     let files: Vec<PathBuf> = check.server.gates.iter().filter_map(ca).collect();
-    files.iter().for_each(|file| report.file(file));
+    for file in &files {
+        report.file(file);
+    }
     let files = files.iter().map(PathBuf::as_path);
     let made = Made::of(&(&check.server.gates, check.server.gates_budget, check.server.kind), files);
     match Gates::build(&check.server.gates, &setting) {
