@@ -75,11 +75,4 @@ fn a_reload_is_nobodys_affair_but_a_streams() {
     assert_eq!((play.due(), play.exchange.is_streaming()), (due, false));
     let body = message(Some("1"), "tools/list", "").into_bytes();
     assert_eq!(play.shown(Event::RequestBody(body)), "rqb(yes) > wait");
-    // The same configuration again lets a stream go on, with all that it holds.
-    let mut play = Play::call(&world, Some("7"));
-    play.step(answer("200", SSE, false));
-    play.step(piece(": half", false));
-    assert!(play.exchange.is_streaming());
-    assert_eq!(play.shown(Event::Reloaded(Arc::clone(&world.snapshot))), "> wait");
-    assert_eq!(sent(&play.step(piece(" a line\n\n", false))), ": half a line\n\n");
 }

@@ -183,7 +183,9 @@ fn play(world: &World, acts: &[Act]) {
     let mut play = Play::new(world);
     let (mut seen, mut metadata, mut asked) = (Seen::default(), false, None);
     for (at, act) in acts.iter().enumerate() {
-        metadata |= at == 0 && matches!(act, Act::Metadata);
+        // Nothing that an exchange ignores is its beginning.
+        let first = acts.iter().take(at).all(|act| matches!(act, Act::Reloaded | Act::Draining));
+        metadata |= first && matches!(act, Act::Metadata);
         if let Act::Body(which, _) = act {
             asked.get_or_insert(ASKED[*which].0);
         }
