@@ -1,25 +1,32 @@
-//! `portcullis serve`: load, listen, decide.
+//! `portcullis serve`: load, listen, decide, reload, end.
 
-use std::path::PathBuf;
+mod end;
+mod health;
+mod reload;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::net::TcpListener;
 
+use portcullis::admin::{self, Admin, Hosts, Readiness};
+use portcullis::config::reload::{Board, Contents};
 use portcullis::config::{self, Loaded, Serving};
 use portcullis::extproc::listen::{self, Listener};
 use portcullis::extproc::service::Service;
 use portcullis::identity::KeyStores;
-use portcullis::ladder::Server;
 use portcullis::telemetry::counters::Sample;
 use portcullis::telemetry::{Telemetry, log};
-use portcullis::upstream::Freshness;
 
-/// How long open exchanges may take to finish after a signal to stop.
-const DRAIN: Duration = Duration::from_secs(10);
+use end::Signals;
+use reload::Reloader;
+
+/// How long streams that were refused at the end may take to be gone before the process is.
+const LAST: Duration = Duration::from_secs(1);
 /// How long telemetry may take to be flushed after that.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -34,11 +41,11 @@ pub struct ServeArgs {
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// The address cannot be bound, or the transport fails.
+/// The configuration has faults, an address cannot be bound, or the transport fails.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let logging = log::start();
     let keys = KeyStores::new();
-    let Loaded { serving, faults, warnings, .. } = config::load(&args.config, &keys);
+    let Loaded { serving, faults, warnings, files } = config::load(&args.config, &keys);
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
@@ -50,6 +57,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     };
     logging.configure(serving.telemetry.log.as_deref()).map_err(anyhow::Error::msg)?;
     let telemetry = Telemetry::start(&serving.telemetry, &serving.snapshot.known())?;
+    let contents = Contents::read(files.iter().map(PathBuf::as_path));
     let mut builder = if serving.worker_threads > 1 {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(serving.worker_threads);
@@ -58,99 +66,100 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_current_thread()
     };
     let runtime = builder.enable_all().build().context("cannot start the runtime")?;
-    telemetry.metrics().register({
-        let keys = keys.counts();
-        Box::new(move || keys.samples())
-    });
-    let served = runtime.block_on(serve(serving, &telemetry));
-    // Streams that are still open are cut: Envoy refuses or ends what they belong to.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    telemetry.shutdown(FLUSH);
-    served.map(|()| ExitCode::SUCCESS)
+    let served = runtime.block_on(serve(serving, keys, &args.config, contents, logging, &telemetry));
+    // Streams that are still open are cut: Envoy refuses or ends what they belong to. Their audit records are written yet.
+    runtime.shutdown_timeout(if served.is_ok() { LAST } else { Duration::ZERO });
+    // Last, so that it tells of everything; told twice to end, nothing is waited for.
+    if served? {
+        // Its end would export what is left, and wait for a collector that may hang.
+        std::mem::forget(telemetry);
+    } else {
+        telemetry.shutdown(FLUSH);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(serving: Serving, telemetry: &Telemetry) -> anyhow::Result<()> {
-    let Serving { address, tls, snapshot, max_streams, .. } = serving;
+/// Serves, and tells whether the end was to be at once.
+async fn serve(
+    serving: Serving,
+    keys: KeyStores,
+    config: &Path,
+    contents: Contents,
+    logging: log::Handle,
+    telemetry: &Telemetry,
+) -> anyhow::Result<bool> {
+    // Before anything is announced, so that no signal finds nobody.
+    let signals = Signals::new().context("cannot take signals")?;
+    let started = reload::Started::of(&serving);
+    let Serving { address, tls, admin, snapshot, kept, max_streams, drain, .. } = serving;
     let snapshot = Arc::new(snapshot);
-    let servers = snapshot.servers();
-    let largest = servers.iter().map(|server| server.limits.request).max().unwrap_or(0);
-    let freshness: Vec<_> = servers.iter().filter_map(|server| server.freshness.clone()).collect();
-    // Weak: what is counted must not keep alive what a reload lets go of.
-    let listings: Vec<_> = freshness.iter().map(Arc::downgrade).collect();
-    let held = Arc::clone(snapshot.held_answers());
+    let largest = started.largest_request();
+    let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let admin_listener = match &admin {
+        Some(admin) => {
+            let bound = TcpListener::bind(admin.address).await;
+            Some(bound.with_context(|| format!("cannot listen on {} (listen.admin)", admin.address))?)
+        }
+        None => None,
+    };
+    let (audit, counters) = (telemetry.audit().clone(), Arc::clone(telemetry.counters()));
+    let service =
+        Service::new(Arc::clone(&snapshot), audit, Arc::clone(&counters), max_streams).context("no random bytes")?;
+    let board = Arc::new(Board::new(contents.digest()));
+    count(telemetry, &keys, &board, &service);
+    let drain = Arc::new(Mutex::new(drain));
+    let Signals { hangups, mut ends } = signals;
+    reload::follow(&snapshot, None);
+    let reloader = Reloader {
+        config: config.to_owned(),
+        keys: Arc::new(keys),
+        service: service.clone(),
+        logging,
+        counters,
+        board: Arc::clone(&board),
+        drain: Arc::clone(&drain),
+        started,
+        kept,
+    };
+    tokio::spawn(reloader.run(contents, hangups));
+    tracing::info!(%address, "serving");
+    let readiness = Arc::new(Readiness::new(service.clone()));
+    if let (Some(listen), Some(listener)) = (admin, admin_listener) {
+        let metrics = Arc::clone(telemetry.metrics());
+        let admin = Admin {
+            hosts: Hosts::new(&listen.hosts),
+            readiness: Arc::clone(&readiness),
+            board: Arc::clone(&board),
+            service: service.clone(),
+            metrics: Box::new(move || metrics.prometheus()),
+        };
+        tracing::info!(address = %listen.address, "the admin listener serves");
+        tokio::spawn(admin::serve(listener, Arc::new(admin)));
+    }
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let health_of = health::Health::start(reporter, readiness).await;
+    let (close, closed) = tokio::sync::oneshot::channel::<()>();
+    let served = listen::serve(listener, tls, service.clone(), health, largest, async {
+        drop(closed.await);
+    });
+    end::until(served, &service, health_of, &drain, close, &mut ends).await
+}
+
+/// Tells metrics where to read what is counted elsewhere: of whatever snapshot is in force then.
+fn count(telemetry: &Telemetry, keys: &KeyStores, board: &Arc<Board>, service: &Service) {
+    let (keys, board, service) = (keys.counts(), Arc::clone(board), service.clone());
     telemetry.metrics().register(Box::new(move || {
-        let bytes = Sample {
+        let snapshot = service.snapshot();
+        let definitions = snapshot.servers().iter().filter_map(|server| server.freshness.as_ref());
+        let held = Sample {
             name: "portcullis.held_answers.bytes",
             labels: Vec::new(),
-            value: u64::try_from(held.held()).unwrap_or(u64::MAX),
+            value: u64::try_from(snapshot.held_answers().held()).unwrap_or(u64::MAX),
         };
-        listings.iter().filter_map(Weak::upgrade).flat_map(|freshness| freshness.samples()).chain([bytes]).collect()
+        let mut samples = keys.samples();
+        samples.extend(board.samples());
+        samples.extend(definitions.flat_map(|freshness| freshness.samples()));
+        samples.push(held);
+        samples
     }));
-    follow_secrets(servers);
-    keep_fresh(&freshness);
-    tokio::spawn(hangups());
-    let listener = Listener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let (audit, counters) = (telemetry.audit().clone(), Arc::clone(telemetry.counters()));
-    let service = Service::new(snapshot, audit, counters, max_streams).context("no random bytes")?;
-    tracing::info!(%address, "serving");
-    let (stop, stopped) = tokio::sync::oneshot::channel();
-    let shutdown = async move {
-        terminated().await;
-        tracing::info!("stopping: open exchanges may finish");
-        let _ = stop.send(());
-    };
-    let serving = listen::serve(listener, tls, service, largest, shutdown);
-    let overdue = async {
-        let asked = stopped.await;
-        tokio::time::sleep(DRAIN).await;
-        asked
-    };
-    tokio::select! {
-        served = serving => served.context("the listener failed")?,
-        _ = overdue => tracing::warn!("exchanges are still open after {DRAIN:?}; they are cut"),
-    }
-    Ok(())
-}
-
-/// Follows every secret that is a file, so that a rotation needs no restart.
-fn follow_secrets(servers: &[Arc<Server>]) {
-    for server in servers {
-        if let Some(following) = server.credential.watch() {
-            tokio::spawn(following);
-        }
-        if let Some(following) = server.authenticator.watch() {
-            tokio::spawn(following);
-        }
-        for following in server.gates.watch() {
-            tokio::spawn(following);
-        }
-    }
-}
-
-/// Lists servers ahead of time while there is traffic, so that a steady caller never waits for it.
-fn keep_fresh(all: &[Arc<Freshness>]) {
-    for freshness in all {
-        tokio::spawn(freshness.keep());
-        if let Some(following) = freshness.watch() {
-            tokio::spawn(following);
-        }
-    }
-}
-
-/// The configuration is read once; without this a SIGHUP, which many tools send for a reload, would end the process.
-async fn hangups() {
-    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
-    while hangups.recv().await.is_some() {
-        tracing::warn!("SIGHUP: this version does not reload; restart it to take a changed configuration");
-    }
-}
-
-async fn terminated() {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
 }

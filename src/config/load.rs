@@ -5,6 +5,7 @@
 
 mod compiled;
 mod documents;
+mod kept;
 mod listen;
 mod report;
 mod server;
@@ -16,6 +17,7 @@ mod tests;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::deserialize;
 use super::located::Located;
@@ -25,8 +27,9 @@ use crate::identity::KeyStores;
 use crate::ladder::budget::HeldAnswers;
 use crate::ladder::{self, EnvoyTimeouts, Snapshot};
 use crate::upstream::client::Settings;
-pub use compiled::Serving;
+pub use compiled::{Drain, Serving};
 use documents::Documents;
+pub use kept::Kept;
 use report::Report;
 
 /// What became of the files.
@@ -47,20 +50,26 @@ pub struct Loaded {
 /// Nothing is fetched.
 #[must_use]
 pub fn load(path: &Path, keys: &KeyStores) -> Loaded {
+    load_after(path, keys, &Kept::default())
+}
+
+/// As [`load`], after a configuration whose parts may be used again where nothing about them has changed.
+#[must_use]
+pub fn load_after(path: &Path, keys: &KeyStores, before: &Kept) -> Loaded {
     let mut report = Report::default();
-    let serving = read(path, keys, &mut report);
+    let serving = read(path, keys, before, &mut report);
     let (faults, warnings, files) = report.finish();
     Loaded { serving: serving.filter(|_| faults.is_empty()), faults, warnings, files }
 }
 
-fn read(path: &Path, keys: &KeyStores, report: &mut Report) -> Option<Serving> {
+fn read(path: &Path, keys: &KeyStores, before: &Kept, report: &mut Report) -> Option<Serving> {
     let mut root = documents::tree(path, report)?;
     let base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
     let documents = Documents::read(&root, &base, report);
     let (configuration, faults) = deserialize::load::<Configuration>(&mut root, unavailable);
     report.placed(path, faults);
     let configuration = configuration?;
-    let context = Context { path, base: &base, root: &root, documents: &documents, keys };
+    let context = Context { path, base: &base, root: &root, documents: &documents, keys, before };
     compile(&configuration, &context, report)
 }
 
@@ -83,8 +92,8 @@ pub(super) fn recording(
 ) -> Result<Recording, Vec<Located>> {
     let mut report = Report::default();
     let base = path.parent().unwrap_or_else(|| Path::new(""));
-    let (documents, keys) = (Documents::default(), KeyStores::new());
-    let context = Context { path, base, root, documents: &documents, keys: &keys };
+    let (documents, keys, before) = (Documents::default(), KeyStores::new(), Kept::default());
+    let context = Context { path, base, root, documents: &documents, keys: &keys, before: &before };
     let recording = configuration.servers.get(index).and_then(|server| {
         let (settings, file) = server::recording(server, index, &context, &mut report)?;
         Some(Recording { name: server.name.clone(), settings, file })
@@ -101,6 +110,8 @@ struct Context<'a> {
     root: &'a Node,
     documents: &'a Documents,
     keys: &'a KeyStores,
+    /// What the configuration before this one hands on.
+    before: &'a Kept,
 }
 
 fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Report) -> Option<Serving> {
@@ -112,9 +123,11 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         );
     }
     let listener = listen::compile(configuration, context, report);
+    listen::admin(configuration, context, report);
     let telemetry = telemetry::compile(configuration, context, report);
     let timeouts = envoy(&configuration.envoy, context, report);
     overlaps(configuration, context, report);
+    let mut kept = Kept::numbering(context.before, configuration.servers.iter().map(|server| server.name.as_str()));
     // Not a short-circuiting collect: every server is to be looked at.
     let built: Vec<Option<server::Built>> = configuration
         .servers
@@ -123,7 +136,13 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
         .map(|(index, server)| server::compile(server, index, &timeouts, context, report))
         .collect();
     let built: Vec<server::Built> = built.into_iter().collect::<Option<_>>()?;
-    let (servers, recorded) = built.into_iter().map(|built| (Arc::new(built.server), built.recorded)).unzip();
+    let mut take = |built: server::Built| {
+        kept.keep(Arc::clone(&built.server.name), built.kept);
+        let mut server = built.server;
+        server.index = kept.number(&server.name).unwrap_or(server.index);
+        (Arc::new(server), built.recorded)
+    };
+    let (servers, recorded) = built.into_iter().map(&mut take).unzip();
     let unmatched = match configuration.unmatched {
         Unmatched::Deny => ladder::Unmatched::Deny,
         Unmatched::Pass => ladder::Unmatched::Pass,
@@ -150,10 +169,16 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
     Some(Serving {
         address,
         tls,
+        admin: configuration.listen.as_ref().and_then(|listen| listen.admin.clone()),
         snapshot,
+        kept,
         recorded,
         worker_threads: configuration.worker_threads.get(),
         max_streams: usize::try_from(configuration.max_streams.get()).unwrap_or(usize::MAX),
+        drain: Drain {
+            delay: configuration.drain.delay.map_or(Duration::ZERO, Period::get),
+            timeout: configuration.drain.timeout.get(),
+        },
         telemetry,
     })
 }

@@ -4,7 +4,7 @@
 //! text ──tree──▶ located nodes ──deserialize──▶ model (serde structs) ──load──▶ Loaded { compiled, faults, warnings }
 //! ```
 //!
-//! Nothing here runs while calls are judged: [`load`] makes immutable tables, and whoever reloads calls it again. A file
+//! Nothing here runs while calls are judged: [`load`] makes immutable tables, and whoever reloads ([`reload`]) calls it again. A file
 //! that does not load gives no tables at all, so there is nothing half-loaded that could decide.
 
 mod cases;
@@ -14,12 +14,13 @@ mod load;
 mod located;
 mod model;
 pub mod recording;
+pub mod reload;
 mod schema;
 mod tree;
 
 pub use cases::{CaseSource, Cases, CasesSource, ClaimsSource, Expect};
 pub use document::document;
-pub use load::{Loaded, Recording, Serving, load};
+pub use load::{Drain, Kept, Loaded, Recording, Serving, load, load_after};
 pub use located::Located;
 pub use model::*;
 pub use schema::{Schema, schema};

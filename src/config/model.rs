@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 pub use crate::screen::ScreenSource;
 pub use envoy::Envoy;
-pub use listen::{ExtProcListener, Listen, ServerTls, TcpListener};
+pub use listen::{AdminListener, ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
     AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile,
@@ -55,10 +55,13 @@ pub struct Configuration {
     /// one. Default 16384.
     #[serde(default)]
     pub max_streams: MaxStreams,
-    /// Bytes of answers that may be held back at one time to be judged, of all servers together; further ones are refused
-    /// as `overloaded`. Default 256MiB.
+    /// Bytes that may be held back at one time, of all servers together: answers until they are judged, and calls that wait
+    /// for a listing or a gate. Further ones are refused as `overloaded`. Default 256MiB.
     #[serde(default = "held_answers")]
     pub held_answers: ByteSize,
+    /// How the process ends when it is told to (SIGTERM, SIGINT).
+    #[serde(default)]
+    pub drain: DrainSource,
     /// The upstream servers that Portcullis guards, at least one.
     #[schemars(length(min = 1))]
     pub servers: Vec<Server>,
@@ -116,13 +119,31 @@ impl TryFrom<u32> for MaxStreams {
     }
 }
 
+/// How the process ends. A supervisor must wait longer than `delay` and `timeout` together before it kills.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DrainSource {
+    /// How long new exchanges are taken after readiness went off, for whoever health-checks to send no more. Default none:
+    /// an Envoy beside it needs no time.
+    pub delay: Option<Period>,
+    /// How long open exchanges may take to finish after that. What is still open then is refused, or ends with an error.
+    /// Default 10s.
+    pub timeout: Period,
+}
+
+impl Default for DrainSource {
+    fn default() -> Self {
+        Self { delay: None, timeout: Period::seconds(10) }
+    }
+}
+
 /// Says of a key or value of `portcullis.yaml` that it belongs to a later version.
 ///
 /// `path` has no indices (`servers.gates`); `text` is the value when it is a scalar.
 #[must_use]
 pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
     match (path, text) {
-        ("listen.admin", _) => Some("the admin listener (`admin`)"),
+        ("listen.admin.page", _) => Some("the admin page (`page`)"),
         _ => None,
     }
 }

@@ -6,12 +6,13 @@ use std::time::Instant;
 use crate::gates::{Decision, Instead, Question, Ruling};
 use crate::identity::Caller;
 use crate::ladder::answer::{self, Asked, Content};
+use crate::ladder::budget::Share;
 use crate::ladder::{Head, Server, gate, message};
 use crate::message::json::Document;
 use crate::protocol::{Id, Message};
 use crate::refusal::{Class, Reason, Refusal, Rung};
 
-use super::request::{Accepted, Call};
+use super::request::{Accepted, Call, method_of};
 use super::response::Asking;
 use super::{Exchange, Immediate, Next, Now, Replies, Reply, State, Step};
 
@@ -22,34 +23,56 @@ pub(super) struct Gated {
     what: Waiting,
 }
 
-impl Gated {
-    /// The id of the message, byte for byte; `None` for notifications and plain HTTP.
-    pub(super) fn id(&self) -> Option<&str> {
-        match &self.what {
-            Waiting::Call { document, .. } => message::id(document).map(Id::raw),
-            Waiting::Http { .. } => None,
-        }
-    }
-}
-
 /// What waits.
 enum Waiting {
     /// An MCP call.
-    Call { accepted: Accepted, document: Arc<Document>, call: Call },
+    Call {
+        accepted: Accepted,
+        document: Arc<Document>,
+        call: Call,
+        /// What the message takes of the bound on held bytes meanwhile.
+        _share: Share,
+    },
     /// Plain HTTP.
     Http { head: Head },
+}
+
+impl Gated {
+    /// The id of the message, byte for byte; `None` for notifications and plain HTTP.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.document().and_then(message::id).map(Id::raw)
+    }
+
+    /// Its method; empty for plain HTTP.
+    pub(super) fn method(&self) -> &str {
+        self.document().map(method_of).unwrap_or_default()
+    }
+
+    fn document(&self) -> Option<&Document> {
+        match &self.what {
+            Waiting::Call { document, .. } => Some(document),
+            Waiting::Http { .. } => None,
+        }
+    }
 }
 
 impl Exchange {
     /// Holds an MCP call until its gates have spoken.
     pub(super) fn ask_gates(&mut self, accepted: Accepted, document: Document, call: Call, now: Now) -> Step {
         let server = Arc::clone(&accepted.server);
+        let share = match self.held(&document) {
+            Ok(share) => share,
+            Err(refusal) => {
+                let id = message::id(&document).map(Id::raw);
+                return self.refuse(&refusal, Some(&server), id, call.method.as_str(), now);
+            }
+        };
         let document = Arc::new(document);
         let decision = self.facts.decision().to_owned();
         let (head, caller) = (&accepted.head, &accepted.caller);
         let reached = call.reached.clone();
         let question = gate::question(&server, head, caller, &decision, call.method.as_str(), reached, &document);
-        self.hold_for_gates(server, question, Waiting::Call { accepted, document, call }, now)
+        self.hold_for_gates(server, question, Waiting::Call { accepted, document, call, _share: share }, now)
     }
 
     /// Holds a plain HTTP request until its gates have spoken.
@@ -93,7 +116,7 @@ impl Exchange {
             return self.let_through(&server, what, now);
         };
         match (&objection.what, what) {
-            (Instead::Answered(result), Waiting::Call { accepted, document, call }) => {
+            (Instead::Answered(result), Waiting::Call { accepted, document, call, .. }) => {
                 self.answered_by_gate(accepted, &document, call, (&objection.gate, result), now)
             }
             (Instead::Answered(_), Waiting::Http { .. }) => {
@@ -110,7 +133,7 @@ impl Exchange {
     fn let_through(&mut self, server: &Server, what: Waiting, now: Now) -> Step {
         match what {
             Waiting::Http { head } => self.allow_plain(server, &head, now),
-            Waiting::Call { accepted, document, call } => match Message::read(document.root()) {
+            Waiting::Call { accepted, document, call, .. } => match Message::read(document.root()) {
                 Ok(message) => self.forward(&accepted, &message, call, now),
                 Err(_) => self.refuse(&Refusal::new(Reason::Internal, Rung::Service), Some(server), None, "", now),
             },
@@ -135,6 +158,7 @@ impl Exchange {
             server: Arc::clone(&server),
             caller: accepted.caller,
             capability,
+            target: None,
             asked: Asked { method, id: Some(id.key()) },
             id_raw: Some(id.raw().to_owned()),
         };

@@ -11,6 +11,7 @@
 
 mod asking;
 mod facts;
+mod open;
 mod reply;
 mod request;
 mod response;
@@ -65,6 +66,13 @@ pub enum Event {
     Refreshed(Result<(), String>),
     /// The time of [`Exchange::deadline`] has come.
     Deadline,
+    /// The configuration changed. Tell an exchange only while [`Exchange::is_streaming`]: every other request is judged by one
+    /// snapshot from beginning to end, and ignores it.
+    Reloaded(Arc<Snapshot>),
+    /// The process is about to end, exchanges may finish. For streams; every other exchange ignores it.
+    Draining,
+    /// The process ends now: what is open is refused or ended, what is undecided first.
+    Stop,
     /// Too many exchanges are open: this one is refused whatever it is.
     Overloaded,
     /// Something that is never expected: an unknown phase, a panic in a step, request trailers on their own.
@@ -267,7 +275,7 @@ impl Exchange {
     }
 
     fn advance(&mut self, event: Event, now: Now) -> Step {
-        self.deadline = None;
+        let deadline = self.deadline.take();
         if matches!(event, Event::RequestHeaders(_) | Event::RequestBody(_)) {
             self.heard = now.instant;
         }
@@ -305,6 +313,13 @@ impl Exchange {
                 self.state = State::Drained;
                 Step::wait(Replies::new())
             }
+            (State::Streaming(stream), Event::Reloaded(snapshot)) => self.stream_again(stream, snapshot, now),
+            (State::Streaming(stream), Event::Draining) => self.stream_drains(stream, now),
+            (state, Event::Reloaded(_) | Event::Draining) => {
+                (self.state, self.deadline) = (state, deadline);
+                Step::wait(Replies::new())
+            }
+            (state, Event::Stop) => self.stop(&state, now),
             #[cfg(test)]
             (_, Event::Panic) => std::panic::panic_any("a panic that a test asked for"),
             (state, event) => self.unexpected(&state, &event, now),
@@ -332,10 +347,9 @@ impl Exchange {
                 self.refuse(&refusal, Some(server), None, "", now)
             }
             State::Checking(checking) => {
-                let (id, method) = checking.addressee();
-                self.refuse(&refusal, Some(&checking.accepted.server), id, method, now)
+                self.refuse(&refusal, Some(&checking.accepted.server), checking.id(), checking.method(), now)
             }
-            State::Gated(gated) => self.refuse(&refusal, Some(&gated.server), gated.id(), &gated.question.method, now),
+            State::Gated(gated) => self.refuse(&refusal, Some(&gated.server), gated.id(), gated.method(), now),
             _ => self.refuse(&refusal, None, None, "", now),
         }
     }

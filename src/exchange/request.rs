@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::identity::{Caller, IdentityFault};
-use crate::ladder::answer::Asked;
+use crate::ladder::answer::{Asked, overloaded};
+use crate::ladder::budget::Share;
 use crate::ladder::definition::Standing;
 use crate::ladder::forward::{self, HeaderEdits};
 use crate::ladder::route::Route;
@@ -16,7 +17,7 @@ use crate::message::headers::Headers;
 use crate::message::json::Document;
 use crate::policy::Label;
 use crate::protocol::target::{self, Target};
-use crate::protocol::{Id, Message, Method};
+use crate::protocol::{Id, Message, Method, OwnedTarget};
 use crate::refusal::{Reason, Refusal, Rung, StepUp};
 use crate::telemetry::record::Outcome;
 
@@ -44,14 +45,25 @@ pub(super) struct Checking {
     document: Document,
     /// When they were found to be old.
     pub(super) since: Instant,
+    /// What the message takes of the bound on held bytes meanwhile, given back with it.
+    _share: Share,
 }
 
 impl Checking {
-    /// The id and the method of the message, as far as they can be read.
-    pub(super) fn addressee(&self) -> (Option<&str>, &str) {
-        let method = message::message(&self.document).map(|message| message.method);
-        (message::id(&self.document).map(Id::raw), method.unwrap_or_default())
+    /// The id of the request, as it was sent.
+    pub(super) fn id(&self) -> Option<&str> {
+        message::id(&self.document).map(Id::raw)
     }
+
+    /// Its method.
+    pub(super) fn method(&self) -> &str {
+        method_of(&self.document)
+    }
+}
+
+/// The method of a message that was read; empty when it is none.
+pub(super) fn method_of(document: &Document) -> &str {
+    Message::read(document.root()).map(|message| message.method).unwrap_or_default()
 }
 
 /// How far a message came.
@@ -203,7 +215,7 @@ impl Exchange {
     /// Definitions are judged as of the time at which the call asked: what matched since then is fresh for this call, also
     /// when the listing took longer than a match is good for. Else a slow server with a short interval would serve nobody.
     pub(super) fn refreshed(&mut self, checking: Checking, listed: Result<(), String>, now: Now) -> Step {
-        let Checking { accepted, document, since } = checking;
+        let Checking { accepted, document, since, _share } = checking;
         self.judge(accepted, document, Some(listed), since, now)
     }
 
@@ -222,15 +234,29 @@ impl Exchange {
                 self.ask_gates(accepted, document, call, now)
             }
             Ok(Climbed::Top(call)) => self.forward(&accepted, &message, call, now),
-            Ok(Climbed::Stale) => {
-                self.state = State::Checking(Checking { accepted, document, since: now.instant });
-                Step { replies: Replies::new(), next: Next::Refresh }
-            }
+            Ok(Climbed::Stale) => match self.held(&document) {
+                Ok(share) => {
+                    let since = now.instant;
+                    self.state = State::Checking(Checking { accepted, document, since, _share: share });
+                    Step { replies: Replies::new(), next: Next::Refresh }
+                }
+                Err(refusal) => {
+                    let id = message.id.map(Id::raw);
+                    self.refuse(&refusal, Some(&server), id, message.method, now)
+                }
+            },
             Err(refusal) => {
                 let id = message.id.map(Id::raw);
                 self.refuse(&refusal, Some(&server), id, message.method, now)
             }
         }
+    }
+
+    /// Room for a message that must wait for someone else: a thousand slow waits must not be a thousand bodies of memory.
+    pub(super) fn held(&self, document: &Document) -> Result<Share, Refusal> {
+        let mut share = Share::new(self.snapshot.held_answers());
+        share.set(document.text().len()).map_err(overloaded)?;
+        Ok(share)
     }
 
     fn climb(
@@ -347,6 +373,7 @@ impl Exchange {
             server: Arc::clone(server),
             caller: Arc::clone(&accepted.caller),
             capability,
+            target: OwnedTarget::of(&target::of(method, message.params)),
             asked: Asked { method, id: message.id.map(Id::key) },
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });

@@ -15,7 +15,7 @@ use crate::ladder::{Server, discover, listing, screen};
 use crate::message::headers::Headers;
 use crate::message::json::{Document, Value};
 use crate::policy::Label;
-use crate::protocol::Method;
+use crate::protocol::{Method, OwnedTarget};
 use crate::refusal::Refusal;
 use crate::telemetry::record::Outcome;
 
@@ -27,6 +27,8 @@ pub(super) struct Asking {
     pub(super) caller: Arc<Caller>,
     /// The tool or prompt that was called.
     pub(super) capability: Option<Label>,
+    /// What the call reaches; `None` when nothing of its own.
+    pub(super) target: Option<OwnedTarget>,
     pub(super) asked: Asked,
     /// The caller's id, byte for byte.
     pub(super) id_raw: Option<String>,
@@ -250,7 +252,7 @@ impl Exchange {
     }
 
     /// Nothing of the answer went down yet: a refusal takes its place.
-    fn refuse_answer(&mut self, refusal: &Refusal, asking: &Asking, now: Now) -> Step {
+    pub(super) fn refuse_answer(&mut self, refusal: &Refusal, asking: &Asking, now: Now) -> Step {
         let method = asking.asked.method.as_str();
         self.refuse(refusal, Some(&asking.server), asking.id_raw.as_deref(), method, now)
     }

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::identity::Caller;
+use crate::ladder::Server;
 use crate::ladder::answer::{self, Content};
 use crate::ladder::budget::{HeldAnswers, Share};
 use crate::ladder::definition;
@@ -39,6 +41,15 @@ impl Stream {
         Box::new(Self { asking, framer, share: Share::new(bound), event_due: None, expires })
     }
 
+    pub(super) fn asking(&self) -> &Asking {
+        &self.asking
+    }
+
+    /// What comes from now on is judged by this.
+    pub(super) fn go_on(&mut self, server: Arc<Server>, caller: Arc<Caller>) {
+        (self.asking.server, self.asking.caller) = (server, caller);
+    }
+
     fn deadline(&self) -> Option<Instant> {
         [self.event_due, self.expires].into_iter().flatten().min()
     }
@@ -65,7 +76,7 @@ impl Exchange {
         self.stream_on(stream, Replies::one(Reply::ResponseHeaders { edits }))
     }
 
-    fn stream_on(&mut self, stream: Box<Stream>, replies: Replies) -> Step {
+    pub(super) fn stream_on(&mut self, stream: Box<Stream>, replies: Replies) -> Step {
         self.deadline = stream.deadline();
         self.state = State::Streaming(stream);
         Step::wait(replies)
@@ -194,14 +205,21 @@ impl Exchange {
         self.stream_refuse(&stream.asking, &refusal, Vec::new(), ended, now)
     }
 
-    fn stream_refuse(&mut self, asking: &Asking, refusal: &Refusal, mut out: Vec<u8>, ended: bool, now: Now) -> Step {
+    pub(super) fn stream_refuse(
+        &mut self,
+        asking: &Asking,
+        refusal: &Refusal,
+        mut out: Vec<u8>,
+        ended: bool,
+        now: Now,
+    ) -> Step {
         out.extend_from_slice(&self.refusal_event(asking, refusal, now));
         self.stream_over(out, ended, now)
     }
 
     /// Nothing follows. Where the server has not ended, the stream stays open until Envoy closes it: ending it with OK
     /// would let through unread whatever the server still sends.
-    fn stream_over(&mut self, out: Vec<u8>, ended: bool, now: Now) -> Step {
+    pub(super) fn stream_over(&mut self, out: Vec<u8>, ended: bool, now: Now) -> Step {
         self.facts.close(Outcome::Allowed, now.instant);
         let replies = body(out, true);
         if ended {

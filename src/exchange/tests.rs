@@ -3,6 +3,7 @@
 mod answers;
 mod definitions;
 mod gates;
+mod open;
 mod orders;
 mod random;
 mod told;

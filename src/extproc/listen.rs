@@ -11,6 +11,8 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
+use tonic_health::pb::health_server::{Health, HealthServer};
+
 use super::service::Service;
 use super::wire::external_processor_server::ExternalProcessorServer;
 
@@ -41,7 +43,7 @@ impl std::fmt::Display for Address {
 }
 
 /// Certificates of a TCP listener; clients must show one of `client_ca`'s.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Tls {
     /// PEM certificate chain.
     pub cert: Vec<u8>,
@@ -96,7 +98,8 @@ async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Serves until `shutdown` resolves, then until the open streams are over.
+/// Serves until `shutdown` resolves, then until the open streams are over. `health` answers beside (gRPC health v1), for an
+/// Envoy that checks the health of its cluster.
 ///
 /// `largest_request` is the largest body cap of any server, in bytes.
 ///
@@ -106,10 +109,11 @@ pub async fn serve(
     listener: Listener,
     tls: Option<Tls>,
     service: Service,
+    health: HealthServer<impl Health>,
     largest_request: usize,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), tonic::transport::Error> {
-    let router = router(tls, service, largest_request)?;
+    let router = router(tls, service, largest_request)?.add_service(health);
     match listener {
         Listener::Unix(listener, path) => {
             let served = router.serve_with_incoming_shutdown(UnixListenerStream::new(listener), shutdown).await;

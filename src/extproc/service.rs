@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use futures_util::stream::unfold;
 use futures_util::{FutureExt as _, Stream};
+use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::exchange::{Event, Exchange, Next, Now, Step};
@@ -34,14 +35,33 @@ pub struct Service {
 }
 
 struct Shared {
-    snapshot: ArcSwap<Snapshot>,
+    live: ArcSwap<Live>,
+    phase: AtomicU8,
+    /// Wakes every open stream: the configuration or the phase has changed.
+    changed: watch::Sender<()>,
     audit: Audit,
     counters: Arc<Counters>,
-    /// Streams that may be open at once.
-    most: usize,
     /// Decision ids: random per process, then counted.
     id_prefix: String,
     id_next: AtomicU64,
+}
+
+/// What new streams are judged by.
+struct Live {
+    snapshot: Arc<Snapshot>,
+    /// Counts the snapshots.
+    generation: u64,
+    /// Streams that may be open at once.
+    most: usize,
+}
+
+/// How far the process is from its end. The order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+enum Phase {
+    Serving,
+    Draining,
+    Stopped,
 }
 
 impl Service {
@@ -53,12 +73,53 @@ impl Service {
         let random = getrandom::u64().map_err(std::io::Error::other)?;
         let id_prefix = format!("{:012x}", random >> 16);
         let id_next = AtomicU64::new(0);
-        let snapshot = ArcSwap::new(snapshot);
-        Ok(Self { shared: Arc::new(Shared { snapshot, audit, counters, most, id_prefix, id_next }) })
+        let live = ArcSwap::from_pointee(Live { snapshot, generation: 1, most });
+        let (phase, changed) = (AtomicU8::new(Phase::Serving as u8), watch::Sender::new(()));
+        Ok(Self { shared: Arc::new(Shared { live, phase, changed, audit, counters, id_prefix, id_next }) })
+    }
+
+    /// From now on judges by another snapshot and bound. Requests that are open stay with theirs, save open streams, which
+    /// are judged again. Call it from one place at a time.
+    pub fn replace(&self, snapshot: Arc<Snapshot>, most: usize) {
+        let generation = self.generation().wrapping_add(1);
+        self.shared.live.store(Arc::new(Live { snapshot, generation, most }));
+        self.shared.changed.send_replace(());
+    }
+
+    /// The number of the snapshot that new requests are judged by, from 1.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.shared.live.load().generation
+    }
+
+    /// The snapshot that new requests are judged by.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.shared.live.load().snapshot)
+    }
+
+    /// The process is about to end: subscriptions end now, everything else may finish, and new requests are served.
+    pub fn drain(&self) {
+        self.enter(Phase::Draining);
+    }
+
+    /// The process ends now: whatever is undecided is refused, whatever runs is answered with a refusal, and so is every
+    /// request that still comes.
+    pub fn stop(&self) {
+        self.enter(Phase::Stopped);
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.shared.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        self.shared.changed.send_replace(());
     }
 }
 
 impl Shared {
+    fn reached(&self, phase: Phase) -> bool {
+        self.phase.load(Ordering::Acquire) >= phase as u8
+    }
+
     fn decision_id(&self) -> String {
         format!("{}{:08x}", self.id_prefix, self.id_next.fetch_add(1, Ordering::Relaxed))
     }
@@ -96,6 +157,11 @@ struct Session {
     admitted: bool,
     /// Room for its audit event, until that is handed over; without room a stream is not admitted.
     slot: Option<Slot>,
+    changed: watch::Receiver<()>,
+    /// The snapshot that the exchange goes by.
+    generation: u64,
+    /// The last phase that the exchange was told of.
+    told: Phase,
 }
 
 fn now() -> Now {
@@ -105,16 +171,33 @@ fn now() -> Now {
 
 impl Session {
     fn new(shared: Arc<Shared>, inbound: Streaming<ProcessingRequest>) -> Self {
+        // Before the snapshot is taken, so that no change of it can be missed.
+        let changed = shared.changed.subscribe();
+        let live = shared.live.load();
+        let (snapshot, generation, most) = (Arc::clone(&live.snapshot), live.generation, live.most);
+        drop(live);
         let slot = shared.audit.admit();
         let admitted = if slot.is_some() {
-            shared.counters.stream_opened(shared.most)
+            shared.counters.stream_opened(most)
         } else {
             shared.counters.stream_refused();
             false
         };
-        let exchange = Exchange::new(shared.snapshot.load_full(), shared.decision_id(), now());
-        let exchange = exchange.with_trails(shared.audit.trails());
-        Self { shared, inbound, exchange, queue: VecDeque::new(), ending: None, to_ask: false, admitted, slot }
+        let exchange = Exchange::new(snapshot, shared.decision_id(), now()).with_trails(shared.audit.trails());
+        let (queue, told) = (VecDeque::new(), Phase::Serving);
+        Self {
+            shared,
+            inbound,
+            exchange,
+            queue,
+            ending: None,
+            to_ask: false,
+            admitted,
+            slot,
+            changed,
+            generation,
+            told,
+        }
     }
 
     /// The next message for Envoy, or the end.
@@ -170,17 +253,49 @@ impl Session {
         }
     }
 
-    /// What comes next: Envoy's message or a deadline. `None` when the other side is gone, and the ending is set.
+    /// What comes next: Envoy's message, a deadline, or a change of what concerns everybody. `None` when the other side is
+    /// gone, and the ending is set.
     async fn receive(&mut self) -> Option<Event> {
-        let message = match self.exchange.deadline() {
-            None => self.inbound.message().await,
-            Some(deadline) => tokio::select! {
+        loop {
+            if let Some(event) = self.noticed() {
+                return Some(event);
+            }
+            let deadline = self.exchange.deadline();
+            let due = async {
+                match deadline {
+                    Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let message = tokio::select! {
                 biased;
                 message = self.inbound.message() => message,
-                () = tokio::time::sleep_until(deadline.into()) => return Some(Event::Deadline),
-            },
-        };
-        self.received(message)
+                _ = self.changed.changed() => continue,
+                () = due => return Some(Event::Deadline),
+            };
+            return self.received(message);
+        }
+    }
+
+    /// What the exchange has not been told yet and is to be told now.
+    fn noticed(&mut self) -> Option<Event> {
+        if self.told < Phase::Stopped && self.shared.reached(Phase::Stopped) {
+            self.told = Phase::Stopped;
+            return Some(Event::Stop);
+        }
+        if !self.exchange.is_streaming() {
+            return None;
+        }
+        if self.told < Phase::Draining && self.shared.reached(Phase::Draining) {
+            self.told = Phase::Draining;
+            return Some(Event::Draining);
+        }
+        let live = self.shared.live.load();
+        if live.generation == self.generation {
+            return None;
+        }
+        self.generation = live.generation;
+        Some(Event::Reloaded(Arc::clone(&live.snapshot)))
     }
 
     fn received(&mut self, message: Result<Option<ProcessingRequest>, Status>) -> Option<Event> {
@@ -208,9 +323,11 @@ impl Session {
         let Some((freshness, since)) = self.exchange.outdated() else {
             return Event::Fault("a listing was asked for that nobody needs");
         };
-        match caught("listing the server", freshness.refresh(since)).await {
-            Ok(listed) => Event::Refreshed(listed.map_err(|fault| fault.to_string())),
-            Err(panicked) => panicked,
+        let listing = caught("listing the server", freshness.refresh(since));
+        match unless_stopped(&self.shared, &mut self.changed, listing).await {
+            Some(Ok(listed)) => Event::Refreshed(listed.map_err(|fault| fault.to_string())),
+            Some(Err(panicked)) => panicked,
+            None => self.stopped(),
         }
     }
 
@@ -222,10 +339,14 @@ impl Session {
         };
         // Boxed: most streams never ask, and none of them should be as large as one that does.
         let asking = Box::pin(caught("asking the gates", server.gates.ask(&question)));
+        let asking = unless_stopped(&self.shared, &mut self.changed, asking);
         let message = tokio::select! {
             biased;
             message = self.inbound.message() => message,
-            asked = asking => return Some(asked.map_or_else(|panicked| panicked, Event::Opinion)),
+            asked = asking => return Some(match asked {
+                Some(asked) => asked.map_or_else(|panicked| panicked, Event::Opinion),
+                None => self.stopped(),
+            }),
         };
         self.received(message)
     }
@@ -235,15 +356,38 @@ impl Session {
             return Event::Fault("an identity was asked for that nobody needs");
         };
         let at = now().unix;
-        let identity = async {
-            match server.authenticator.cached(&presented, at) {
-                Some(caller) => Ok(caller),
-                None => server.authenticator.authenticate(&presented, at).await,
-            }
-        };
-        match caught("establishing the identity", identity).await {
-            Ok(found) => Event::Identity(found),
-            Err(panicked) => panicked,
+        if let Some(caller) = server.authenticator.cached(&presented, at) {
+            return Event::Identity(Ok(caller));
+        }
+        let identity = caught("establishing the identity", server.authenticator.authenticate(&presented, at));
+        match unless_stopped(&self.shared, &mut self.changed, identity).await {
+            Some(Ok(found)) => Event::Identity(found),
+            Some(Err(panicked)) => panicked,
+            None => self.stopped(),
+        }
+    }
+
+    fn stopped(&mut self) -> Event {
+        self.told = Phase::Stopped;
+        Event::Stop
+    }
+}
+
+/// What `work` gives; `None` when the process ends first: nothing undecided may wait for anything then.
+async fn unless_stopped<T>(
+    shared: &Shared,
+    changed: &mut watch::Receiver<()>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            _ = changed.changed() => {}
+        }
+        if shared.reached(Phase::Stopped) {
+            return None;
         }
     }
 }

@@ -156,6 +156,11 @@ impl Gates {
         Enforced { decision: Decision::Allow, notes, asked }
     }
 
+    /// Each gate's name, and whether it would be asked at `now`, or rests because it failed too often.
+    pub fn states(&self, now: std::time::Instant) -> impl Iterator<Item = (&str, bool)> {
+        self.gates.iter().map(move |gate| (&*gate.name, gate.breaker.is_closed(now)))
+    }
+
     /// Futures that follow the files of our own secrets for as long as the gates live.
     pub fn watch(&self) -> impl Iterator<Item = impl Future<Output = ()> + Send + 'static> {
         self.gates.iter().filter_map(|gate| match &gate.kind {

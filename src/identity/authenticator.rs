@@ -1,6 +1,8 @@
 //! The one place that turns what was presented into a caller.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::Algorithm;
 
@@ -9,7 +11,7 @@ use super::{
     cache::{Cache, Digest},
     claims::{self, Checked, ClaimRules},
     introspection::Introspection,
-    jwks::KeyStore,
+    jwks::{KeyStore, KeyStores},
     jwt::{self, Unverified, Verdict},
     peer::{PeerRules, SpiffeId},
 };
@@ -25,11 +27,15 @@ const CACHED_FOR: u64 = 300;
 /// The same for introspected tokens: this bounds how long a revoked one still works, seconds.
 const CACHED_INTROSPECTED_FOR: u64 = 60;
 
+/// How often keys that could not be had at the start are tried again; the store has its own bound on that.
+const FETCH_AGAIN: Duration = Duration::from_secs(5);
+
 /// Turns what was presented into a caller, for one server and one loaded configuration.
 pub struct Authenticator {
     pub(super) kind: Kind,
     pub(super) judge: Judge,
-    pub(super) cache: Cache<Caller>,
+    /// Callers that were verified, by this configuration or by an earlier one with the same rules of verification.
+    pub(super) cache: Arc<Cache<Caller>>,
 }
 
 /// The five sources of identity.
@@ -51,13 +57,57 @@ pub(super) struct Jwt {
 
 /// What the policy makes of claims; the result is remembered with the token, so rules cost nothing the second time.
 pub(super) struct Judge {
-    pub(super) policy: Arc<Policy>,
+    policy: Arc<Policy>,
     pub(super) scopes: Arc<Scopes>,
+    /// The number of this judge: what another one has judged is judged anew.
+    number: u64,
+}
+
+impl Judge {
+    pub(super) fn new(policy: Arc<Policy>, scopes: Arc<Scopes>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self { policy, scopes, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
 }
 
 impl Authenticator {
-    pub(super) fn new(kind: Kind, judge: Judge) -> Self {
-        Self { kind, judge, cache: Cache::new(CACHED) }
+    /// `rules` is all that verification goes by, as text.
+    pub(super) fn new(kind: Kind, judge: Judge, rules: String, keys: &KeyStores) -> Self {
+        Self { kind, judge, cache: keys.verified(rules, CACHED) }
+    }
+
+    /// A verified caller who may have been judged by another configuration, as this one judges them; `None` when they were
+    /// verified by other rules than this configuration's, so that nothing of it counts here. `verified_by` is whose they are.
+    #[must_use]
+    pub fn again(&self, caller: &Arc<Caller>, verified_by: &Self) -> Option<Arc<Caller>> {
+        match (&self.kind, &verified_by.kind) {
+            (Kind::Static(own), Kind::Static(_)) => Some(Arc::clone(own)),
+            _ if !Arc::ptr_eq(&self.cache, &verified_by.cache) => None,
+            _ => Some(self.judged(Arc::clone(caller))),
+        }
+    }
+
+    /// A remembered caller. One whom an earlier configuration judged is judged anew: its rules are not ours, and its
+    /// permissions are bits of another table.
+    fn remembered(&self, digest: &Digest, now: u64) -> Option<Arc<Caller>> {
+        let caller = self.cache.get(digest, now, self.generation())?;
+        let before = Arc::clone(&caller);
+        let caller = self.judged(caller);
+        if !Arc::ptr_eq(&before, &caller) {
+            self.cache.replace(digest, Arc::clone(&caller));
+        }
+        Some(caller)
+    }
+
+    fn judged(&self, caller: Arc<Caller>) -> Arc<Caller> {
+        if caller.judged_by == self.judge.number {
+            return caller;
+        }
+        let scopes = match &self.kind {
+            Kind::Peer { scopes, .. } => scopes.clone(),
+            _ => self.judge.scopes.held(claims::scopes(&caller.claims.document)),
+        };
+        Arc::new(self.judge.known(caller.claims.clone(), scopes, caller.expires_at))
     }
 
     /// The caller, when that can be told at once: a token that was seen before, or a fixed identity. `None` says
@@ -70,7 +120,7 @@ impl Authenticator {
             return Some(Arc::clone(caller));
         }
         let shown = self.shown(presented).ok()?;
-        self.cache.get(&Digest::of(shown), now, self.generation())
+        self.remembered(&Digest::of(shown), now)
     }
 
     /// The caller that `presented` proves at `now` (unix seconds).
@@ -85,7 +135,7 @@ impl Authenticator {
         }
         let shown = self.shown(presented)?;
         let digest = Digest::of(shown);
-        if let Some(caller) = self.cache.get(&digest, now, self.generation()) {
+        if let Some(caller) = self.remembered(&digest, now) {
             return Ok(caller);
         }
         let (caller, generation, keep) = match &self.kind {
@@ -183,6 +233,33 @@ impl Authenticator {
         }
     }
 
+    /// The future that fetches the issuer's keys, and tries again until they are had once or the authenticator is gone;
+    /// `None` when no keys are needed. So the first caller does not wait for them, and readiness does not wait for a call.
+    #[must_use]
+    pub fn fetch_keys(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let Kind::Jwt(jwt) = &self.kind else { return None };
+        let keys = Arc::downgrade(&jwt.keys);
+        Some(async move {
+            while let Some(keys) = keys.upgrade() {
+                if keys.keys(|_| true, unix_now()).await.is_ok() {
+                    return;
+                }
+                drop(keys);
+                tokio::time::sleep(FETCH_AGAIN).await;
+            }
+        })
+    }
+
+    /// When the issuer's keys were last fetched, unix seconds. The outer `None`: no keys are needed; the inner: there are
+    /// none yet.
+    #[must_use]
+    pub fn keys_fetched_at(&self) -> Option<Option<u64>> {
+        match &self.kind {
+            Kind::Jwt(jwt) => Some(jwt.keys.fetched_at()),
+            _ => None,
+        }
+    }
+
     /// What the caller's identity hangs on: the token, the claims or the certificate's URI.
     fn shown<'a>(&self, presented: &Presented<'a>) -> Result<&'a str, IdentityFault> {
         match &self.kind {
@@ -244,8 +321,12 @@ impl Judge {
     /// The caller that these claims make.
     pub(super) fn known(&self, claims: Claims, scopes: ScopeSet, expires_at: Option<u64>) -> Caller {
         let principal = self.policy.principal(&claims);
-        Caller { claims, principal, scopes, expires_at }
+        Caller { claims, principal, scopes, expires_at, judged_by: self.number }
     }
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Claims that no token carried, in the same form, so that rules on claims see them too.

@@ -69,10 +69,15 @@ impl Authenticator {
     /// All faults of the block.
     pub fn build(source: &IdentitySource, setting: &Setting<'_>) -> Result<Self, Vec<Fault>> {
         let mut faults = Faults::default();
-        let judge = Judge { policy: Arc::clone(&setting.policy), scopes: Arc::clone(&setting.scopes) };
+        let judge = Judge::new(Arc::clone(&setting.policy), Arc::clone(&setting.scopes));
         let kind = kind(source, setting, &judge, &mut faults);
         match kind {
-            Some(kind) if faults.0.is_empty() => Ok(Self::new(kind, judge)),
+            Some(kind) if faults.0.is_empty() => {
+                // All that verification goes by: the block, and the resource, which is the audience. Derived, so that no key of
+                // the block can be forgotten here. Paths in it are relative to a folder that is the process's own.
+                let rules = format!("{} {} {source:?}", setting.resource, setting.base.display());
+                Ok(Self::new(kind, judge, rules, setting.keys))
+            }
             _ => Err(faults.0),
         }
     }

@@ -64,6 +64,17 @@ impl<V> Cache<V> {
         Some(value)
     }
 
+    /// Puts `value` in the place of another one under `key`, if there is one; how long it is kept stays.
+    pub(super) fn replace(&self, key: &Digest, value: Arc<V>) {
+        let mut state = self.lock();
+        let State { young, old, .. } = &mut *state;
+        if let Some(entry) = young.get_mut(key).or_else(|| old.get_mut(key)) {
+            let before = std::mem::replace(&mut entry.value, value);
+            drop(state);
+            drop(before);
+        }
+    }
+
     /// Keeps `value` until `dies_at` (unix seconds), as verified under the key set `generation`.
     ///
     /// A newer generation than the cache's drops everything else; a verification that finished after the keys changed

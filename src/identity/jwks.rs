@@ -26,7 +26,7 @@ use bytes::Bytes;
 use jsonwebtoken::Algorithm;
 use url::Url;
 
-use super::{discovery, fetch::Fetcher, jwk::KeySet};
+use super::{Caller, cache::Cache, discovery, fetch::Fetcher, jwk::KeySet};
 use crate::telemetry::counters::Sample;
 
 /// Least time between two fetches that something unknown or a failure asks for, seconds.
@@ -69,10 +69,12 @@ impl std::fmt::Display for Source {
 type StoreKey = (Source, Vec<&'static str>);
 
 /// The key sets of all issuers of a process. Servers that trust the same issuer share one, and so do the
-/// configurations before and after a reload.
+/// configurations before and after a reload. With them the callers that were verified: a reload that changes nothing about
+/// a server's identity must not make it verify, or ask the authorization server about, every token at once.
 pub struct KeyStores {
     fetcher: Fetcher,
     stores: Mutex<HashMap<StoreKey, Weak<KeyStore>>>,
+    verified: Mutex<HashMap<String, Weak<Cache<Caller>>>>,
     counts: Arc<Refreshes>,
 }
 
@@ -154,7 +156,7 @@ impl KeyStores {
     /// No key sets yet, and the HTTP client that will fetch them.
     #[must_use]
     pub fn new() -> Self {
-        Self { fetcher: Fetcher::new(), stores: Mutex::default(), counts: Arc::default() }
+        Self { fetcher: Fetcher::new(), stores: Mutex::default(), verified: Mutex::default(), counts: Arc::default() }
     }
 
     /// How often key sets were fetched.
@@ -181,6 +183,21 @@ impl KeyStores {
     }
 }
 
+impl KeyStores {
+    /// The callers that were verified under `rules`: all that the verification of a token goes by, as text. Whoever takes
+    /// one out holds it against [`Caller::judged_by`].
+    pub(super) fn verified(&self, rules: String, capacity: usize) -> Arc<Cache<Caller>> {
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        verified.retain(|_, cache| cache.strong_count() > 0);
+        if let Some(cache) = verified.get(&rules).and_then(Weak::upgrade) {
+            return cache;
+        }
+        let cache = Arc::new(Cache::new(capacity));
+        verified.insert(rules, Arc::downgrade(&cache));
+        cache
+    }
+}
+
 impl Default for KeyStores {
     fn default() -> Self {
         Self::new()
@@ -203,6 +220,11 @@ impl KeyStore {
     /// The number of the present key set.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// When the present key set was fetched, unix seconds; `None` when there is none.
+    pub(super) fn fetched_at(&self) -> Option<u64> {
+        self.state.load().current.as_ref().map(|current| current.fetched_at)
     }
 
     /// The key set to verify with at `now`; when `wanted` does not find its key there, a newer one if one may be

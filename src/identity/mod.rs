@@ -56,6 +56,8 @@ pub struct Caller {
     /// The unix second from which on this identity is not good any more (`exp` and the leeway); `None` when it does not
     /// end by itself.
     pub expires_at: Option<u64>,
+    /// Which configuration judged the claims: another one has to judge them anew.
+    pub(crate) judged_by: u64,
 }
 
 /// What a request brings to prove who is calling. Which part counts is the configuration's choice, never the caller's.

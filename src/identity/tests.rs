@@ -232,6 +232,42 @@ async fn introspection_asks_once_per_token_and_minute() {
     assert_eq!(seen.authorization.as_deref(), Some("Basic cG9ydCUzQWN1bGxpczpwJTQwc3Mrd29yZA=="));
 }
 
+/// A reload under load must not ask the authorization server about everybody at once, nor keep what the old policy gave.
+#[tokio::test]
+async fn a_reload_judges_verified_callers_anew_and_verifies_none_again() {
+    let world = World::new();
+    let (server, before) = introspecting(&world).await;
+    let caller = at(&before, "opaque", NOW).await.unwrap();
+    assert_eq!(*caller.principal.roles, [Arc::from("reader")]);
+    let policy = json!({"roles": {"other": ["x"], "agent": ["cases:write"]}, "rules": [{"match": {"domain": "acme.com"}, "role": "agent"}]});
+    let scopes = Scopes::compile(&["other".to_owned(), "mcp".to_owned()], &[], &[].into()).unwrap();
+    let World { dir, keys, .. } = world;
+    let world = World {
+        dir,
+        keys,
+        policy: Arc::new(Policy::compile(&serde_json::from_value(policy).unwrap()).unwrap()),
+        scopes: Arc::new(scopes),
+    };
+    let block = |issuer: &str| {
+        let client = json!({"id": "port:cullis", "secret": {"file": "secret"}});
+        json!({"introspection": {"issuer": issuer, "endpoint": format!("{}/introspect", server.url), "client": client}})
+    };
+    let after = world.build(block(ISSUER)).unwrap();
+    let again = cached(&after, "opaque", NOW + 1).expect("verified before");
+    assert_eq!((*again.principal.roles).to_vec(), [Arc::from("agent")]);
+    assert_eq!(world.scope_names(&again), ["mcp"]);
+    assert!(Arc::ptr_eq(&again, &cached(&after, "opaque", NOW + 1).unwrap()), "judged once, not with every call");
+    assert_eq!((server.count(), again.expires_at), (1, caller.expires_at));
+    // It dies when it would have.
+    assert!(cached(&after, "opaque", NOW + 60).is_none());
+    // A call that began before goes on as it began.
+    assert_eq!(*cached(&before, "opaque", NOW + 1).unwrap().principal.roles, [Arc::from("reader")]);
+    assert!(after.again(&caller, &before).is_some());
+    // Other rules of verification know nobody.
+    let other = world.build(block("https://other.test")).unwrap();
+    assert!(cached(&other, "opaque", NOW + 1).is_none() && other.again(&caller, &before).is_none());
+}
+
 #[tokio::test]
 async fn an_introspected_token_must_be_active_and_hold_the_same_rules() {
     let world = World::new();

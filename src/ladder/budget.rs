@@ -11,7 +11,7 @@ mod tests;
 /// The bytes that answers may take together while they are held back to be judged.
 #[derive(Debug)]
 pub struct HeldAnswers {
-    most: usize,
+    most: AtomicUsize,
     held: AtomicUsize,
 }
 
@@ -34,7 +34,18 @@ impl HeldAnswers {
     /// A bound of so many bytes.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { most, held: AtomicUsize::new(0) }
+        Self { most: AtomicUsize::new(most), held: AtomicUsize::new(0) }
+    }
+
+    /// The bound.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Sets another bound; what is held stays, also when it is more.
+    pub fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// Bytes that are held now.
@@ -58,7 +69,7 @@ impl Share {
     pub fn set(&mut self, bytes: usize) -> Result<(), Exhausted> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => {
-                let most = self.of.most;
+                let most = self.of.most();
                 let taken = self.of.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
                     held.checked_add(more).filter(|held| more == 0 || *held <= most)
                 });

@@ -90,7 +90,8 @@ pub struct Resource {
 pub struct Server {
     /// Name in configuration, metrics, audit and dynamic metadata.
     pub name: Arc<str>,
-    /// Position in [`Snapshot::servers`]; the label of its counters.
+    /// The number of its name in this process, which is where its counters stand: a reload may add servers, take some away
+    /// and reorder them, and each goes on counting.
     pub index: usize,
     /// What it guards.
     pub kind: Kind,
@@ -126,7 +127,7 @@ pub struct Server {
     /// What is looked for in answers other than listings; `None` where they are not read.
     pub screen: Option<Detectors>,
     /// External opinions on its calls.
-    pub gates: Gates,
+    pub gates: Arc<Gates>,
     /// Shadow mode: refusals of the policy class are recorded, and the call goes on.
     pub shadow: bool,
 }
@@ -142,6 +143,13 @@ pub struct Snapshot {
     addresses: HashMap<(String, String), usize>,
     /// Authorities that some server names, with the servers whose resource has that authority.
     authorities: HashMap<String, Vec<usize>>,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.servers.iter().map(|server| &*server.name).collect();
+        f.debug_struct("Snapshot").field("servers", &names).finish_non_exhaustive()
+    }
 }
 
 /// Two servers that would both match a request.

@@ -149,7 +149,7 @@ impl World {
         };
         let principal = server.policy.principal(&claims);
         let scopes = server.scopes.held(scopes.iter().copied());
-        Arc::new(Caller { claims, principal, scopes, expires_at: ends })
+        Arc::new(Caller { claims, principal, scopes, expires_at: ends, judged_by: u64::MAX })
     }
 
     /// Somebody who may read.

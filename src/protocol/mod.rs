@@ -13,3 +13,4 @@ mod tests;
 
 pub use method::Method;
 pub use rpc::{Id, Message};
+pub use target::OwnedTarget;

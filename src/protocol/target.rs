@@ -5,9 +5,10 @@ use crate::message::json::{Kind, Value};
 use super::Method;
 
 /// The things whose permission a call needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Target<'a> {
     /// Nothing of its own; every caller with any permission may.
+    #[default]
     Baseline,
     /// The tool of this name.
     Tool(&'a str),
@@ -19,6 +20,48 @@ pub enum Target<'a> {
     Priceless(&'static str),
     /// Nothing that can be decided, with what was expected.
     Unnamed(&'static str),
+}
+
+/// A [`Target`] that outlives the message that named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnedTarget {
+    /// [`Target::Tool`].
+    Tool(Box<str>),
+    /// [`Target::Prompt`].
+    Prompt(Box<str>),
+    /// [`Target::Resources`].
+    Resources(Box<[Box<str>]>),
+    /// [`Target::Priceless`].
+    Priceless(&'static str),
+    /// [`Target::Unnamed`].
+    Unnamed(&'static str),
+}
+
+impl OwnedTarget {
+    /// The same, owned; `None` for [`Target::Baseline`], which costs nothing to keep.
+    #[must_use]
+    pub fn of(target: &Target<'_>) -> Option<Self> {
+        Some(match target {
+            Target::Baseline => return None,
+            Target::Tool(name) => Self::Tool((*name).into()),
+            Target::Prompt(name) => Self::Prompt((*name).into()),
+            Target::Resources(uris) => Self::Resources(uris.iter().map(|uri| Box::from(*uri)).collect()),
+            Target::Priceless(what) => Self::Priceless(what),
+            Target::Unnamed(what) => Self::Unnamed(what),
+        })
+    }
+
+    /// The same, borrowed.
+    #[must_use]
+    pub fn borrow(&self) -> Target<'_> {
+        match self {
+            Self::Tool(name) => Target::Tool(name),
+            Self::Prompt(name) => Target::Prompt(name),
+            Self::Resources(uris) => Target::Resources(uris.iter().map(|uri| &**uri).collect()),
+            Self::Priceless(what) => Target::Priceless(what),
+            Self::Unnamed(what) => Target::Unnamed(what),
+        }
+    }
 }
 
 /// Finds what `method` with these `params` reaches.

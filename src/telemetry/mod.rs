@@ -140,11 +140,6 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// After a reload: lets go of the counters of what the configuration names no longer.
-    pub fn follow(&self, known: &Known) {
-        self.counters.follow(known);
-    }
-
     /// Writes what is queued, exports what is left, and ends; at most `patience`. Call it last, after the drain. Blocks.
     pub fn shutdown(self, patience: Duration) {
         let Self { audit, metrics, spans, writer, runtime, .. } = self;
@@ -183,9 +178,10 @@ fn resource() -> Resource {
     if named { builder.build() } else { builder.with_service_name("portcullis").build() }
 }
 
-/// Label sets that one metric may have: per capability a few outcomes and methods, per server every reason.
+/// Label sets that one metric may have: per capability a few outcomes and methods, per server every reason. The configuration
+/// bounds them already; this has room for what reloads add.
 fn series(known: &Known) -> usize {
-    known.values().map(|labels| labels.len().saturating_mul(16).saturating_add(256)).fold(512, usize::saturating_add)
+    known.values().map(|labels| labels.len().saturating_mul(32).saturating_add(256)).fold(16_384, usize::saturating_add)
 }
 
 fn sinks(settings: &Settings) -> Result<Vec<Sink>, Fault> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Everything that telemetry is told.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The collector; `None` where only `OTEL_*` variables may name one.
     pub otlp: Option<Otlp>,

@@ -88,7 +88,7 @@ struct Slot {
 }
 
 /// What is known of one capability and since when.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct State {
     /// When the listing behind `standing` was read; `None` before the first.
     at: Option<Instant>,
@@ -118,6 +118,29 @@ impl Book {
         };
         let slots = record.entries().map(|(label, entry)| (label.clone(), slot(entry))).collect();
         Self { interval, slots, marks: Default::default() }
+    }
+
+    /// Takes over what another book knows of every capability whose definition is the same here. What only this one has
+    /// stays unknown.
+    pub fn take_over(&mut self, before: &Self) {
+        for (own, other) in self.marks.iter_mut().zip(before.marks()) {
+            *own.get_mut() = other;
+        }
+        for (label, slot) in &mut self.slots {
+            let Some(known) = before.slots.get(label) else { continue };
+            if known.entry.canonical() == slot.entry.canonical() {
+                *slot.state.get_mut().unwrap_or_else(PoisonError::into_inner) = known.lock().clone();
+            }
+        }
+    }
+
+    /// Whether this is the book of exactly this record.
+    #[must_use]
+    pub fn is_about(&self, record: &Record) -> bool {
+        let same = |label: &Label, entry: &Entry| {
+            self.slots.get(label).is_some_and(|slot| slot.entry.canonical() == entry.canonical())
+        };
+        record.len() == self.slots.len() && record.entries().all(|(label, entry)| same(label, entry))
     }
 
     /// How long a match is good.
@@ -219,6 +242,15 @@ impl Book {
     #[must_use]
     pub fn marks(&self) -> Marks {
         self.marks.each_ref().map(|mark| mark.load(Ordering::Acquire))
+    }
+
+    /// The capabilities that do not match at the moment, as far as is known, sorted.
+    #[must_use]
+    pub fn drift(&self) -> Vec<String> {
+        let drifted = self.slots.iter().filter(|(_, slot)| slot.lock().told);
+        let mut labels: Vec<String> = drifted.map(|(label, _)| label.to_string()).collect();
+        labels.sort_unstable();
+        labels
     }
 
     /// How many capabilities do not match at the moment, as far as is known.

@@ -77,6 +77,19 @@ impl Freshness {
     /// The freshness of what `record` holds, by listings of `client`. A match is good for `interval`.
     #[must_use]
     pub fn new(server: Arc<str>, record: &Record, interval: Duration, client: Client) -> Arc<Self> {
+        Self::after(None, server, record, interval, client)
+    }
+
+    /// As [`Freshness::new`], going on from what `before` knows: a freshness of the same server, listed the same way, of a
+    /// record of which some definitions were others. Those begin unknown, and so does what `before` learns later.
+    #[must_use]
+    pub fn after(
+        before: Option<&Self>,
+        server: Arc<str>,
+        record: &Record,
+        interval: Duration,
+        client: Client,
+    ) -> Arc<Self> {
         let patience = client.timeout();
         let lister = client.clone();
         let source: Source = Box::new(move |kinds| {
@@ -87,7 +100,17 @@ impl Freshness {
                 tokio::time::timeout(whole, listing).await.map_err(|_| ListingFault::Slow(whole))?
             })
         });
-        Self::from_source(server, Book::new(record, interval), source, Some(client), patience)
+        let mut book = Book::new(record, interval);
+        if let Some(before) = before {
+            book.take_over(&before.book);
+        }
+        Self::from_source(server, book, source, Some(client), patience, before)
+    }
+
+    /// Whether this is the freshness of exactly this record.
+    #[must_use]
+    pub fn is_about(&self, record: &Record, interval: Duration) -> bool {
+        self.book.is_about(record) && self.book.interval() == interval
     }
 
     fn from_source(
@@ -96,7 +119,10 @@ impl Freshness {
         source: Source,
         client: Option<Client>,
         patience: Duration,
+        before: Option<&Self>,
     ) -> Arc<Self> {
+        // The same flight and the same last listing: reloads in a row do not list a server in a row.
+        let last = before.and_then(|before| before.last.lock().unwrap_or_else(PoisonError::into_inner).clone());
         Arc::new(Self {
             server,
             kinds: book.kinds(),
@@ -104,11 +130,11 @@ impl Freshness {
             source,
             client,
             patience,
-            flight: Arc::default(),
-            last: Mutex::default(),
+            flight: before.map(|before| Arc::clone(&before.flight)).unwrap_or_default(),
+            last: Mutex::new(last),
             asked: AtomicBool::new(false),
-            listed: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
+            listed: AtomicU64::new(before.map_or(0, |before| before.listed.load(Ordering::Relaxed))),
+            failed: AtomicU64::new(before.map_or(0, |before| before.failed.load(Ordering::Relaxed))),
         })
     }
 
@@ -252,6 +278,19 @@ impl Freshness {
     #[must_use]
     pub fn watch(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
         self.client.as_ref().and_then(Client::watch)
+    }
+
+    /// How long ago the last listing ended, and whether it was had; `None` before the first.
+    #[must_use]
+    pub fn last_listing(&self) -> Option<(Duration, bool)> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().map(|last| (clock().saturating_duration_since(last.ended), last.fault.is_none()))
+    }
+
+    /// The recorded capabilities that do not match now, as far as is known, sorted.
+    #[must_use]
+    pub fn drift(&self) -> Vec<String> {
+        self.book.drift()
     }
 
     /// Listings by result, and the capabilities that do not match at the moment.

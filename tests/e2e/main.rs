@@ -7,18 +7,22 @@
     reason = "tests are written to be read, not to save an allocation"
 )]
 
+mod admin;
 mod arguments;
 mod browser;
 mod clients;
 mod conformance;
 mod doctor;
+mod drain;
 mod drift;
 mod egress;
 mod explain;
 mod gates;
 mod harness;
 mod identities;
+mod overload;
 mod record;
+mod reload;
 mod rungs;
 mod screening;
 mod sidecar;

@@ -194,7 +194,7 @@ fn what_is_left_is_flushed_when_the_process_stops() {
         let spans = got.spans.iter().filter(|span| span.kind == 2).count();
         (got.sum("portcullis.decisions", &[]) == 3 && spans == 3 && got.logs.len() == 3).then_some(())
     });
-    assert_eq!(stack.portcullis.ended(std::time::Duration::from_secs(20)), Some(true));
+    assert!(stack.portcullis.await_end(std::time::Duration::from_secs(20)).success());
 }
 
 #[test]

@@ -95,9 +95,21 @@ impl Portcullis {
         self.process.signal(signal);
     }
 
-    /// Waits for its end, and tells whether it was a good one.
-    pub(crate) fn ended(&mut self, patience: Duration) -> Option<bool> {
-        wait_for(patience, || self.process.ended()).map(|status| status.success())
+    /// Its exit status, once it has ended.
+    pub(crate) fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.process.ended()
+    }
+
+    /// Waits for its end, which something else brings about.
+    #[track_caller]
+    pub(crate) fn await_end(&mut self, patience: Duration) -> std::process::ExitStatus {
+        let ended = wait_for(patience, || self.process.ended());
+        ended.unwrap_or_else(|| panic!("expected portcullis to end within {patience:?}:\n{}", self.process.tail()))
+    }
+
+    /// Its process id, for `/proc`.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.inner.id()
     }
 
     /// Its log (standard error) so far.

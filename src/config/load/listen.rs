@@ -41,6 +41,30 @@ pub(super) fn compile(
     }
 }
 
+/// Looks at the admin listener, if there is one.
+pub(super) fn admin(configuration: &Configuration, context: &Context<'_>, report: &mut Report) {
+    let Some(admin) = configuration.listen.as_ref().and_then(|listen| listen.admin.as_ref()) else { return };
+    let at = |path: &[Segment]| {
+        let own: [Segment; 2] = ["listen".into(), "admin".into()];
+        context.root.locate(own.iter().chain(path))
+    };
+    if !admin.address.ip().is_loopback() && !admin.allow_remote {
+        let message = format!(
+            "expected a loopback address, as 127.0.0.1:9003, found {}, which others can reach without TLS and login; listen \
+             on loopback, or write `allow_remote: true`",
+            admin.address
+        );
+        report.fault(context.path, at(&["address".into()]), &message);
+    }
+    for (index, host) in admin.hosts.iter().enumerate() {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if host.is_empty() || !host.bytes().all(plain) {
+            let message = format!("expected a host name without a port, found `{host}`; correct it");
+            report.fault(context.path, at(&["hosts".into(), index.into()]), &message);
+        }
+    }
+}
+
 /// Why this listener may not go without TLS: the key that is wrong, and what to do.
 fn insecure(tcp: &TcpListener, configuration: &Configuration) -> Option<(&'static str, String)> {
     if tcp.tls.is_some() {

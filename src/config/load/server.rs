@@ -13,6 +13,7 @@ use std::sync::Arc;
 use url::Url;
 
 use super::Context;
+use super::kept::KeptServer;
 use super::report::Report;
 use crate::config::model::{Kind, Mode, ProtocolVersion, ScreenSource, Server};
 use crate::config::tree::Node;
@@ -67,6 +68,7 @@ impl<'a> Check<'a> {
 pub(super) struct Built {
     pub(super) server: ladder::Server,
     pub(super) recorded: Option<Recorded>,
+    pub(super) kept: KeptServer,
 }
 
 /// The tables of a server; `None` when it is faulty, which was told.
@@ -96,10 +98,12 @@ pub(super) fn compile(
     let gates = gates::gates(&check, judged.as_ref().map(|judged| &judged.prices), envoy, report);
     let listing = listing::settings(&check, report);
     let judged = judged?;
-    let freshness = match server.kind {
-        Kind::Mcp => Some(listing::freshness(server, &judged.record, listing?)?),
+    let listing = match server.kind {
+        Kind::Mcp => Some(listing::freshness(&check, &judged.record, listing?)?),
         Kind::Http => None,
     };
+    let gates = gates?;
+    let kept = KeptServer { listing: listing.clone(), gates: gates.clone() };
     let server = ladder::Server {
         name: Arc::from(server.name.as_str()),
         index,
@@ -114,15 +118,15 @@ pub(super) fn compile(
         policy: policy?,
         prices: judged.prices,
         record: judged.record,
-        freshness,
+        freshness: listing.map(|(_, freshness)| freshness),
         credential: credential?,
         limits: convert::limits(&server.limits, &server.timeouts),
         denials: convert::denials(&server.denials),
         screen,
-        gates: gates?,
+        gates: gates.1,
         shadow: server.mode == Mode::Shadow,
     };
-    Some(Built { server, recorded: judged.recorded })
+    Some(Built { server, recorded: judged.recorded, kept })
 }
 
 /// How a server is listed and where its record lies; `None` when that is faulty, which was told.

@@ -15,6 +15,25 @@ use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 pub struct Listen {
     /// The external processor that Envoy dials: `unix:/absolute/path` (a socket with mode 0600), or an address with TLS.
     pub ext_proc: ExtProcListener,
+    /// Health, readiness, metrics and status over plain HTTP. Default none.
+    pub admin: Option<AdminListener>,
+}
+
+/// The admin listener. It shows no secret and names no caller, and is for this host alone unless that is changed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdminListener {
+    /// IP address and port, as `127.0.0.1:9003`.
+    #[schemars(with = "String")]
+    pub address: SocketAddr,
+    /// Allow an address that others than this host can reach, for probes and scrapers. There is no TLS and no login. Default
+    /// false.
+    #[serde(default)]
+    pub allow_remote: bool,
+    /// Names by which it may be called beside its address and `localhost`, as they stand in a `Host` header without the port.
+    /// Whoever calls it by another name is turned away: it may be a web page whose name resolves here.
+    #[serde(default)]
+    pub hosts: Vec<String>,
 }
 
 /// The listener of the external processor.

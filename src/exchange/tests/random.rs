@@ -1,6 +1,6 @@
 //! Random events in any order: whatever Envoy, a caller and an upstream do, nothing passes undecided.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -41,6 +41,9 @@ enum Act {
     Deadline(u64),
     Overloaded,
     Fault,
+    Reloaded,
+    Draining,
+    Stop,
 }
 
 impl Act {
@@ -66,6 +69,9 @@ impl Act {
             }
             Self::Overloaded => Event::Overloaded,
             Self::Fault => Event::Fault("a test's"),
+            Self::Reloaded => Event::Reloaded(Arc::clone(&world.snapshot)),
+            Self::Draining => Event::Draining,
+            Self::Stop => Event::Stop,
         }
     }
 }
@@ -105,6 +111,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0..100u64).prop_map(Act::Deadline),
         1 => Just(Act::Overloaded),
         1 => Just(Act::Fault),
+        1 => select(vec![Act::Reloaded, Act::Draining, Act::Stop]),
     ]
 }
 
@@ -177,7 +184,9 @@ fn play(world: &World, acts: &[Act]) {
     let mut play = Play::new(world);
     let (mut seen, mut metadata, mut asked) = (Seen::default(), false, None);
     for (at, act) in acts.iter().enumerate() {
-        metadata |= at == 0 && matches!(act, Act::Metadata);
+        // Nothing that an exchange ignores is its beginning.
+        let first = acts.iter().take(at).all(|act| matches!(act, Act::Reloaded | Act::Draining));
+        metadata |= first && matches!(act, Act::Metadata);
         if let Act::Body(which, _) = act {
             asked.get_or_insert(ASKED[*which].0);
         }
@@ -185,7 +194,8 @@ fn play(world: &World, acts: &[Act]) {
         let event = act.event(world, &mut play);
         let Step { replies, next } = play.step(event);
         replies.iter().for_each(|reply| seen.take(reply));
-        if committed && !matches!(act, Act::Piece(..) | Act::Trailers | Act::Deadline(_)) {
+        let ours = matches!(act, Act::Reloaded | Act::Draining | Act::Stop);
+        if committed && !ours && !matches!(act, Act::Piece(..) | Act::Trailers | Act::Deadline(_)) {
             assert_eq!(next, Next::Fail, "{act:?} after the answer's head went down");
         }
         let all_head = matches!(act, Act::Head(_, _, true));

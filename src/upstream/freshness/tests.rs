@@ -35,7 +35,7 @@ fn stage() -> Stage {
         }) as futures_util::future::BoxFuture<'static, _>
     });
     let book = Book::new(&record(), MINUTE);
-    let freshness = Freshness::from_source("cases".into(), book, source, None, Duration::from_secs(5));
+    let freshness = Freshness::from_source("cases".into(), book, source, None, Duration::from_secs(5), None);
     Stage { freshness, offer, listings }
 }
 

@@ -33,7 +33,7 @@ fn a_collector_that_is_down_or_hangs_delays_and_loses_no_decision() {
         assert!(wait_for(Duration::from_secs(20), failed).is_some(), "exports that failed are logged");
         // Nor does it hold up the end for long.
         stack.portcullis.signal(Signal::SIGTERM);
-        assert_eq!(stack.portcullis.ended(Duration::from_secs(20)), Some(true), "{protocol} to {port}");
+        assert!(stack.portcullis.await_end(Duration::from_secs(20)).success(), "{protocol} to {port}");
     }
 }
 

@@ -49,7 +49,8 @@ impl Within {
         let (audit, counters) = (telemetry.audit().clone(), Arc::clone(telemetry.counters()));
         let service = Service::new(Arc::new(serving.snapshot), audit, counters, 1000).expect("random bytes");
         let listener = runtime.block_on(Listener::bind(&serving.address)).expect("the socket");
-        runtime.spawn(listen::serve(listener, None, service, 1 << 20, std::future::pending()));
+        let health = tonic_health::server::health_reporter().1;
+        runtime.spawn(listen::serve(listener, None, service, health, 1 << 20, std::future::pending()));
         let places = edge_edits(&dir.path().join("ext_proc.sock"), upstream.port);
         let envoy = Envoy::start(EDGE, &places.each_ref().map(|(from, to)| (*from, to.as_str())));
         Self { telemetry, envoy, idp, _upstream: upstream, _runtime: runtime, _dir: dir }

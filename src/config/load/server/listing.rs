@@ -8,8 +8,9 @@ use url::Url;
 
 use super::Check;
 use crate::config::load::documents::bytes;
+use crate::config::load::kept::Made;
 use crate::config::load::report::Report;
-use crate::config::model::{Kind, Server};
+use crate::config::model::Kind;
 use crate::policy::Segment;
 use crate::record::Record;
 use crate::upstream::client::Settings;
@@ -42,10 +43,22 @@ pub(super) fn settings(check: &Check<'_>, report: &mut Report) -> Option<Setting
     })
 }
 
-/// The freshness of what was recorded; `None` when there is no record, which was told.
-pub(super) fn freshness(server: &Server, record: &Record, settings: Settings) -> Option<Arc<Freshness>> {
+/// The freshness of what was recorded; `None` when there is no record, which was told. Where the server is listed as it was
+/// before a reload, what was learnt goes on: the same freshness while the record is the same, else a new one that knows what
+/// the old one did of every capability whose definition is.
+pub(super) fn freshness(check: &Check<'_>, record: &Record, settings: Settings) -> Option<(Made, Arc<Freshness>)> {
+    let server = check.server;
     let interval = server.record.as_ref()?.refresh.get();
-    Some(Freshness::new(Arc::from(server.name.as_str()), record, interval, Client::new(settings)))
+    let ca = server.upstream.ca.as_ref().map(|file| check.context.base.join(file));
+    let made = Made::of(&(&server.upstream, server.limits.listing, server.limits.depth), ca.as_deref());
+    let before = check.context.before.server(&server.name).and_then(|kept| kept.listing.as_ref());
+    let before = before.filter(|(before, _)| *before == made).map(|(_, freshness)| freshness);
+    if let Some(same) = before.filter(|before| before.is_about(record, interval)) {
+        return Some((made, Arc::clone(same)));
+    }
+    let client = Client::new(settings);
+    let before = before.map(|before| &**before);
+    Some((made, Freshness::after(before, Arc::from(server.name.as_str()), record, interval, client)))
 }
 
 fn refresh(check: &Check<'_>, report: &mut Report) {
