@@ -1,5 +1,6 @@
 mod block;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
