@@ -1,0 +1,97 @@
+//! What the fuzzers hold Portcullis to, as ordinary tests: the corpus, random bytes, and the corpus with random edits.
+//! `make fuzz` looks longer.
+
+#[path = "../fuzz/src/lib.rs"]
+mod oracles;
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{Config, TestRunner};
+
+type Check = fn(&[u8]);
+
+/// The files of a target's corpus.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("expected the corpus in {}: {error}", folder.display()));
+    let files: Vec<_> = entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file")).collect();
+    assert!(files.len() > 3, "expected a corpus in {}", folder.display());
+    files
+}
+
+/// A file of the corpus with up to four places in which something else stands.
+fn edited(files: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let edit = (any::<Index>(), 0..5u8, any::<u8>(), any::<Index>());
+    (prop::sample::select(files), prop::collection::vec(edit, 0..5)).prop_map(|(mut bytes, edits)| {
+        for (at, how, byte, to) in edits {
+            if bytes.is_empty() {
+                bytes.push(byte);
+            }
+            let at = at.index(bytes.len());
+            match how {
+                0 => bytes[at] = byte,
+                1 => drop(bytes.remove(at)),
+                2 => bytes.insert(at, byte),
+                3 => bytes.truncate(at),
+                // A piece of it once more, somewhere.
+                _ => {
+                    let to = to.index(bytes.len());
+                    let piece = bytes[at.min(to)..at.max(to)].to_vec();
+                    let tail = bytes.split_off(at);
+                    bytes.extend(piece.into_iter().chain(tail));
+                }
+            }
+        }
+        bytes
+    })
+}
+
+fn holds(target: &str, check: Check, cases: u32) {
+    let files = corpus(target);
+    files.iter().for_each(|file| check(file));
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let bytes = prop_oneof![1 => prop::collection::vec(any::<u8>(), 0..200), 4 => edited(files)];
+    let done = runner.run(&bytes, |bytes| {
+        check(&bytes);
+        Ok(())
+    });
+    done.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn no_accepted_body_is_read_differently_by_any_reader() {
+    holds("reader", oracles::reader::check, 4000);
+}
+
+#[test]
+fn any_stream_is_framed_as_the_standard_says_in_any_pieces() {
+    holds("sse", oracles::sse::check, 4000);
+}
+
+#[test]
+fn templates_cover_what_the_slow_matcher_says() {
+    holds("template", oracles::template::check, 2000);
+}
+
+#[test]
+fn any_order_of_events_has_one_terminal_answer() {
+    holds("exchange", oracles::exchange::check, 4000);
+}
+
+#[test]
+fn any_record_file_loads_or_says_why_not() {
+    holds("record", oracles::record::check, 1000);
+}
+
+#[test]
+fn any_configuration_loads_or_says_where_not() {
+    holds("configuration", oracles::configuration::check, 300);
+}
+
+#[test]
+fn any_bytes_at_the_door_are_answered_or_the_stream_fails() {
+    holds("door", oracles::door::check, 1000);
+}
