@@ -196,10 +196,7 @@ mod world {
     }
 
     fn made(headers: &[(&str, &str)]) -> Headers {
-        let header = |(name, value): &(&str, &str)| Header {
-            name: (*name).to_owned().into(),
-            value: (*value).to_owned().into(),
-        };
+        let header = |(name, value): &(&str, &str)| Header::new(name, value.as_bytes());
         Headers::new(headers.iter().filter(|(_, value)| !value.is_empty()).map(header).collect())
     }
 }

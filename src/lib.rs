@@ -8,6 +8,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | `cli` | the command line: one file per command |
+//! | [`doctor`] | what is unsafe in an Envoy configuration; pure |
 //! | [`config`] | the YAML file: model, load with all faults, JSON Schema |
 //! | [`extproc`] | the front door: Envoy's protobuf in and out, one gRPC stream per HTTP exchange |
 //! | [`exchange`] | the state machine of one HTTP exchange: events in, actions out, no clock and no socket |
@@ -41,6 +42,7 @@
 )]
 
 pub mod config;
+pub mod doctor;
 pub mod exchange;
 pub mod explain;
 pub mod extproc;

@@ -247,3 +247,15 @@ fn the_tests_that_prove_a_defence_exist() {
         assert!(attributes.is_some_and(|above| above.contains("#[test") || above.contains("::test")), "no test {name}");
     }
 }
+
+#[test]
+fn every_finding_of_doctor_is_explained() {
+    let explained: BTreeSet<(String, String, String)> = rows(&page("docs/doctor.md"), 4)
+        .into_iter()
+        .filter(|row| row[0].starts_with('`'))
+        .map(|row| (row[0].trim_matches('`').to_owned(), row[1].clone(), row[3].to_lowercase()))
+        .collect();
+    let checks = portcullis::doctor::Check::ALL.iter();
+    let known = checks.map(|own| (own.id().to_owned(), own.severity().as_str().to_owned(), own.fix().to_lowercase()));
+    assert_eq!(explained, known.collect());
+}

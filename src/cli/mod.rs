@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod doctor;
 mod explain;
 mod record;
 mod report;
@@ -35,6 +36,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Try cases: calls and what is to become of each. For CI of policy repositories.
     Test(test::TestArgs),
+    /// Look through an Envoy configuration, or a running Envoy, for what is unsafe or will surprise.
+    Doctor(doctor::DoctorArgs),
     /// Print the JSON Schema of the configuration.
     Schema(schema::SchemaArgs),
     /// Show the whole story on loopback: identity provider, MCP server, Portcullis, Envoy.
@@ -51,6 +54,7 @@ pub fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Doctor(args) => Ok(doctor::run(&args)),
         Command::Schema(args) => schema::run(args),
         Command::Demo(args) => demo::run(args).map(|()| ExitCode::SUCCESS),
     };

@@ -9,6 +9,7 @@
 
 mod cases;
 mod deserialize;
+mod document;
 mod load;
 mod located;
 mod model;
@@ -17,6 +18,7 @@ mod schema;
 mod tree;
 
 pub use cases::{CaseSource, Cases, CasesSource, ClaimsSource, Expect};
+pub use document::document;
 pub use load::{Loaded, Recording, Serving, load};
 pub use located::Located;
 pub use model::*;

@@ -215,6 +215,6 @@ fn head(server: &Server, method: &str, headers: Vec<(String, String)>, ends: boo
         [(":method", method), (":authority", authority), (":path", path), (":scheme", &server.resource.scheme)];
     let pseudo = pseudo.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let headers = pseudo.into_iter().chain(headers);
-    let headers = headers.map(|(name, value)| Header { name, value: value.into_bytes() }).collect();
+    let headers = headers.map(|(name, value)| Header::new(&name, value.as_bytes())).collect();
     Head { headers: Headers::new(headers), attributes: attributes(Some(server)), ends, modes: Modes::Whole }
 }

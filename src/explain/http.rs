@@ -27,8 +27,8 @@ pub fn read(bytes: &[u8], scheme: &str, attributes: Attributes) -> Result<(Head,
     let mut host = None;
     while let Some(line) = lines.next().filter(|line| !line.is_empty()) {
         let header = header(line, lines.number)?;
-        if header.name == "host" {
-            host = Some(header.value);
+        if header.name() == "host" {
+            host = Some(header.value.to_vec());
         } else {
             add(&mut headers, header);
         }
@@ -46,27 +46,23 @@ pub fn read(bytes: &[u8], scheme: &str, attributes: Attributes) -> Result<(Head,
     };
     let authority =
         authority.ok_or_else(|| fault(lines.number, "expected a Host header, found none; add `Host: …`"))?;
-    let pseudo = |name: &str, value: &[u8]| Header { name: name.to_owned(), value: value.to_vec() };
-    let mut all = vec![pseudo(":method", method.as_bytes()), pseudo(":authority", &authority)];
+    let mut all = vec![Header::new(":method", method.as_bytes()), Header::new(":authority", &authority)];
     if !path.is_empty() {
-        all.push(pseudo(":path", path.as_bytes()));
+        all.push(Header::new(":path", path.as_bytes()));
     }
-    all.push(pseudo(":scheme", scheme.as_bytes()));
+    all.push(Header::new(":scheme", scheme.as_bytes()));
     all.extend(headers);
-    if !body.is_empty() && !all.iter().any(|header| header.name == "content-length") {
-        all.push(pseudo("content-length", body.len().to_string().as_bytes()));
+    if !body.is_empty() && !all.iter().any(|header| header.name() == "content-length") {
+        all.push(Header::new("content-length", body.len().to_string().as_bytes()));
     }
     Ok((Head { headers: Headers::new(all), attributes, ends: body.is_empty(), modes: Modes::Whole }, body))
 }
 
 /// Envoy joins repeats of these two with a comma and hands over the others one by one (ladder.md, rung 4).
 fn add(headers: &mut Vec<Header>, header: Header) {
-    let joined = matches!(header.name.as_str(), "authorization" | "content-type");
+    let joined = matches!(header.name(), "authorization" | "content-type");
     match headers.iter_mut().find(|known| joined && known.name == header.name) {
-        Some(known) => {
-            known.value.push(b',');
-            known.value.extend_from_slice(&header.value);
-        }
+        Some(known) => known.value = [&*known.value, b",", &*header.value].concat().into(),
         None => headers.push(header),
     }
 }
@@ -128,11 +124,11 @@ fn header(line: &[u8], number: usize) -> Result<Header, Malformed> {
             "expected the body as it is, found Transfer-Encoding; remove the header and the chunk sizes",
         ));
     }
-    Ok(Header { name, value: value.trim_ascii().to_vec() })
+    Ok(Header::new(&name, value.trim_ascii()))
 }
 
 fn body(headers: &[Header], rest: &[u8]) -> Result<Vec<u8>, String> {
-    let Some(declared) = headers.iter().find(|header| header.name == "content-length") else {
+    let Some(declared) = headers.iter().find(|header| header.name() == "content-length") else {
         return Ok(rest.to_vec());
     };
     let length = std::str::from_utf8(&declared.value).ok().and_then(|text| text.parse::<usize>().ok());

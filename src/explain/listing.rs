@@ -27,8 +27,7 @@ pub(super) fn visible(exchange: &mut Exchange, trace: &Trace, now: Now) -> Optio
         r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","{member}":[{}],"ttlMs":0,"cacheScope":"private"}}}}"#,
         definitions.join(",")
     );
-    let header = |name: &str, value: &str| Header { name: name.to_owned(), value: value.as_bytes().to_vec() };
-    let headers = Headers::new(vec![header(":status", "200"), header("content-type", "application/json")]);
+    let headers = Headers::new(vec![Header::new(":status", b"200"), Header::new("content-type", b"application/json")]);
     exchange.step(Event::ResponseHeaders { headers, ends: false }, now);
     let step = exchange.step(Event::ResponseBody { bytes: body.into_bytes(), ends: true }, now);
     let sent = step.replies.into_iter().find_map(|reply| match reply {

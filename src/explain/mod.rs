@@ -145,7 +145,10 @@ pub async fn explain(snapshot: &Arc<Snapshot>, asked: Asked, world: World) -> Ex
                     trace.forwarded |= verdict.decided;
                 }
                 Reply::Immediate(answer) => trace.answer = Some(answer),
-                Reply::ResponseHeaders { .. } | Reply::ResponseBody { .. } | Reply::ResponseTrailers => {}
+                Reply::MoreTime(_)
+                | Reply::ResponseHeaders { .. }
+                | Reply::ResponseBody { .. }
+                | Reply::ResponseTrailers => {}
             }
         }
         event = match step.next {

@@ -230,7 +230,7 @@ fn read(text: &str) -> Result<(Vec<(String, String)>, String), String> {
     let (head, body) =
         http::read(text.as_bytes(), "https", Attributes::default()).map_err(|fault| fault.to_string())?;
     let header = |header: &crate::message::headers::Header| {
-        (header.name.clone(), String::from_utf8_lossy(&header.value).into_owned())
+        (header.name().to_owned(), String::from_utf8_lossy(&header.value).into_owned())
     };
     assert_eq!(head.ends, body.is_empty());
     Ok((head.headers.iter().map(header).collect(), String::from_utf8_lossy(&body).into_owned()))

@@ -101,6 +101,13 @@ impl Gates {
         enforced.max(shadow)
     }
 
+    /// What the gates that are enforced may take together, one after the other.
+    #[must_use]
+    pub fn enforced_time(&self) -> Duration {
+        let enforced = self.gates.iter().filter(|gate| !gate.shadow);
+        enforced.fold(Duration::ZERO, |sum, gate| sum.saturating_add(gate.timeout))
+    }
+
     /// Asks every gate that the call concerns: those that are enforced one after the other until one objects, those in
     /// shadow mode beside them. Ends at once when an enforced gate objects.
     pub async fn ask(&self, question: &Question) -> Ruling {

@@ -157,6 +157,12 @@ impl Authenticator {
         !matches!(self.kind, Kind::Peer { .. } | Kind::Static(_))
     }
 
+    /// Whether the identity is that of the client certificate, [`Presented::peer`].
+    #[must_use]
+    pub fn reads_peer(&self) -> bool {
+        matches!(self.kind, Kind::Peer { .. })
+    }
+
     /// The key of Envoy's `jwt_authn` metadata to hand over in [`Presented::jwt_metadata`]; `None` unless the identity
     /// comes from there.
     #[must_use]

@@ -3,6 +3,8 @@
 use crate::message::headers::Headers;
 use crate::upstream::Credential;
 
+use super::headers::dashed;
+
 /// Changes to the headers of a message; everything not named stays byte for byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderEdits {
@@ -46,7 +48,7 @@ pub fn request(headers: &Headers, credential: &Credential, read: bool) -> Header
     }
     for header in headers.iter() {
         let name = &*header.name;
-        if REMOVED.contains(&name) || name.starts_with(METHOD_OVERRIDES) || name.starts_with(OWNED) {
+        if removed(name) || name.contains(&b'_') && removed(&dashed(name)) {
             edits.remove.push(header.name().to_owned());
         }
         if name == b"connection" {
@@ -54,6 +56,10 @@ pub fn request(headers: &Headers, credential: &Credential, read: bool) -> Header
         }
     }
     edits
+}
+
+fn removed(name: &[u8]) -> bool {
+    REMOVED.contains(&name) || name.starts_with(METHOD_OVERRIDES) || name.starts_with(OWNED)
 }
 
 /// Headers that `Connection` names are hop-by-hop too, unless it names one that the decision or the protocol needs.

@@ -1,7 +1,8 @@
 //! Rung 4: the headers that decide something must be there once and within their grammar.
 //!
 //! Envoy joins repeats of `authorization` and `content-type` with a comma and hands over the others one by one, so
-//! both forms are looked for: two readers that pick different values are how a decision is bypassed.
+//! both forms are looked for: two readers that pick different values are how a decision is bypassed. For the same reason
+//! `mcp_name` is refused beside or without `mcp-name`: servers behind CGI-like gateways read both as `MCP_NAME`.
 
 use crate::message::headers::Header;
 use crate::refusal::reason::HEADER_MISMATCH;
@@ -38,13 +39,23 @@ fn rule(name: &[u8]) -> Option<Rule> {
 /// `headers.malformed`, naming the header.
 pub fn check(head: &Head) -> Result<(), Refusal> {
     for header in head.headers.iter() {
-        let Some(rule) = rule(&header.name) else { continue };
+        let Some(rule) = rule(&header.name) else {
+            if header.name.contains(&b'_') && self::rule(&dashed(&header.name)).is_some() {
+                return Err(malformed(header.name(), "it has an underscore where the header's name has a dash"));
+            }
+            continue;
+        };
         if head.headers.all(header.name()).nth(1).is_some() {
             return Err(malformed(header.name(), "it appears more than once"));
         }
         value(header, &rule).map_err(|what| malformed(header.name(), what))?;
     }
     Ok(())
+}
+
+/// The name as a reader sees it that takes `_` and `-` for the same.
+pub(super) fn dashed(name: &[u8]) -> Vec<u8> {
+    name.iter().map(|byte| if *byte == b'_' { b'-' } else { *byte }).collect()
 }
 
 fn value(header: &Header, rule: &Rule) -> Result<(), &'static str> {
@@ -65,7 +76,7 @@ fn value(header: &Header, rule: &Rule) -> Result<(), &'static str> {
 pub(super) fn malformed(name: &str, what: &str) -> Refusal {
     let mut refusal = Refusal::new(Reason::HeadersMalformed, Rung::Headers)
         .message(format!("The request header {} is malformed: {what}.", shown(name)));
-    if name.starts_with("mcp-") {
+    if name.starts_with("mcp-") || name.starts_with("mcp_") {
         refusal.code = Some(HEADER_MISMATCH);
     }
     refusal

@@ -165,8 +165,7 @@ impl World {
 
 /// Headers from pairs.
 pub(crate) fn headers(pairs: &[(&str, &str)]) -> Headers {
-    let header =
-        |(name, value): &(&str, &str)| Header { name: (*name).to_owned().into(), value: (*value).to_owned().into() };
+    let header = |(name, value): &(&str, &str)| Header::new(name, value.as_bytes());
     Headers::new(pairs.iter().map(header).collect())
 }
 

@@ -12,6 +12,12 @@ pub struct Header {
 }
 
 impl Header {
+    /// A header of its own bytes, for those who make one.
+    #[must_use]
+    pub fn new(name: &str, value: &[u8]) -> Self {
+        Self { name: Bytes::copy_from_slice(name.as_bytes()), value: Bytes::copy_from_slice(value) }
+    }
+
     /// The name as text; empty where it is none, which is the name of no header.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -11,6 +11,7 @@ mod arguments;
 mod browser;
 mod clients;
 mod conformance;
+mod doctor;
 mod drift;
 mod egress;
 mod explain;

@@ -46,7 +46,8 @@ pub(crate) struct Envoy {
     process: Child,
     /// The port of its listener on 127.0.0.1.
     pub(crate) port: u16,
-    admin: u16,
+    /// The port of its admin endpoint on 127.0.0.1.
+    pub(crate) admin: u16,
     access_log: PathBuf,
     /// How long it took from the start of the process to a listening, ready Envoy.
     pub(crate) started_in: Duration,

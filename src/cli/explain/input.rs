@@ -34,9 +34,8 @@ pub(super) fn asked(args: &ExplainArgs, snapshot: &Snapshot) -> Result<Asked, St
     };
     if let Some(file) = &args.token {
         let token = utf8(file, read(file)?)?;
-        let bearer =
-            Header { name: "authorization".to_owned(), value: format!("Bearer {}", token.trim()).into_bytes() };
-        let others = head.headers.iter().filter(|header| header.name != "authorization").cloned();
+        let bearer = Header::new("authorization", format!("Bearer {}", token.trim()).as_bytes());
+        let others = head.headers.iter().filter(|header| header.name() != "authorization").cloned();
         head.headers = Headers::new(others.chain([bearer]).collect());
     }
     let Some(claims) = &args.claims else { return Ok(Asked { head, body, who: Who::Presented }) };

@@ -28,8 +28,7 @@ fn record(tools: &[(&str, &str)]) -> (Record, Vec<RecordFault>) {
 
 fn called(record: &Record, tool: &str, params: &str, headers: &[(&str, &str)]) -> Result<(), Refusal> {
     let params = Document::read(params.as_bytes().to_vec(), Limits { depth: 64, nodes: 1 << 16 }).expect("JSON");
-    let header =
-        |(name, value): &(&str, &str)| Header { name: (*name).to_owned().into(), value: (*value).to_owned().into() };
+    let header = |(name, value): &(&str, &str)| Header::new(name, value.as_bytes());
     let headers = Headers::new(headers.iter().map(header).collect());
     check(record, &Label::new(Kind::Tool, tool), Some(params.root()), &headers)
 }

@@ -40,6 +40,9 @@ fn what_is_the_callers_alone_is_removed() {
         "x-http-method",
         "x-http-method-override",
         "x-portcullis-decision",
+        "x_http_method_override",
+        "proxy_authorization",
+        "x_portcullis-decision",
     ] {
         assert_eq!(edits(&[PASSTHROUGH], &[(name, "close")], false).remove, [name], "{name}");
     }

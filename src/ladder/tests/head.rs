@@ -29,17 +29,24 @@ fn headers_malformed() {
         &[("mcp-name", "a\u{7f}")],
         &[("mcp-param-x", "a"), ("mcp-param-y", "b"), ("mcp-param-x", "a")],
         &[("mcp-param-x", "a\u{1}")],
+        &[("mcp_name", "a")],
+        &[("mcp-name", "a"), ("mcp_name", "b")],
+        &[("mcp_method", "tools/call")],
+        &[("mcp-protocol_version", "2026-07-28")],
+        &[("mcp_param-x", "a")],
+        &[("content_type", "application/json")],
     ];
     for more in refused {
         let outcome = rung::check(&with(more));
         assert_eq!(reason(&outcome), "headers.malformed", "{:?}", more[0].0);
         let code = outcome.expect_err("refused").code;
-        assert_eq!(code, more[0].0.starts_with("mcp-").then_some(-32020), "{:?}", more[0].0);
+        assert_eq!(code, more[0].0.starts_with("mcp").then_some(-32020), "{:?}", more[0].0);
     }
     let passed: &[&[(&str, &str)]] = &[
         &[],
         &[("mcp-name", "a, b"), ("mcp-param-x", "a,b"), ("mcp-param-y", "\ta ")],
         &[("accept", "a"), ("accept", "b, c"), ("x-anything", "\u{e4}")],
+        &[("x_anything", "a"), ("mcp-param-an_other", "b")],
     ];
     for more in passed {
         assert_eq!(reason(&rung::check(&with(more))), "passed", "{more:?}");
