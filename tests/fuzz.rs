@@ -16,7 +16,8 @@ type Check = fn(&[u8]);
 /// The files of a target's corpus.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
-    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("expected the corpus in {}: {error}", folder.display()));
+    let entries =
+        fs::read_dir(&folder).unwrap_or_else(|error| panic!("expected the corpus in {}: {error}", folder.display()));
     let files: Vec<_> = entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file")).collect();
     assert!(files.len() > 3, "expected a corpus in {}", folder.display());
     files
@@ -51,7 +52,9 @@ fn edited(files: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
 
 fn holds(target: &str, check: Check, cases: u32) {
     let files = corpus(target);
-    files.iter().for_each(|file| check(file));
+    for file in &files {
+        check(file);
+    }
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let bytes = prop_oneof![1 => prop::collection::vec(any::<u8>(), 0..200), 4 => edited(files)];
     let done = runner.run(&bytes, |bytes| {
@@ -94,4 +97,38 @@ fn any_configuration_loads_or_says_where_not() {
 #[test]
 fn any_bytes_at_the_door_are_answered_or_the_stream_fails() {
     holds("door", oracles::door::check, 1000);
+}
+
+/// What Envoy sees of the files of the corpus that go where their names say.
+#[test]
+fn the_corpus_gets_everywhere() {
+    let seen = |target: &str, name: &str| {
+        let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target).join(name));
+        let run = if target == "door" { oracles::door::run } else { oracles::exchange::run };
+        let seen = run(&bytes.expect(name));
+        (seen.decided, seen.immediate, seen.head, seen.last_byte)
+    };
+    for (target, name, expected) in [
+        ("door", "call_answered", (1, 0, 1, 1)),
+        ("door", "call_refused", (0, 1, 0, 0)),
+        ("door", "listing", (1, 0, 1, 1)),
+        ("door", "events", (1, 0, 1, 1)),
+        ("door", "plain_http", (1, 0, 0, 0)),
+        ("door", "metadata", (0, 1, 0, 0)),
+        ("door", "no_claims", (0, 1, 0, 0)),
+        ("exchange", "call_answered", (1, 0, 1, 1)),
+        ("exchange", "call_answered_in_events", (1, 0, 1, 1)),
+        ("exchange", "subscription_until_token_expires", (1, 0, 1, 1)),
+        ("exchange", "refused_tool_then_body_again", (0, 1, 0, 0)),
+        ("exchange", "unlisted_server", (0, 1, 0, 0)),
+        ("exchange", "listed_server_then_answer", (1, 0, 1, 1)),
+        ("exchange", "answer_unread", (1, 0, 0, 0)),
+        ("exchange", "gate_denies", (0, 1, 0, 0)),
+        ("exchange", "gate_answers", (0, 1, 0, 0)),
+        ("exchange", "gate_allows", (1, 0, 1, 1)),
+        ("exchange", "shadowed_refusal", (1, 0, 1, 1)),
+        ("exchange", "overloaded", (0, 1, 0, 0)),
+    ] {
+        assert_eq!(seen(target, name), expected, "decided, immediate, head, last byte of {target}/{name}");
+    }
 }

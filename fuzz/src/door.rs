@@ -30,6 +30,11 @@ thread_local! {
 
 /// Messages in order, each behind its length in two bytes.
 pub fn check(data: &[u8]) {
+    run(data);
+}
+
+/// The same, and what Envoy saw.
+pub fn run(data: &[u8]) -> Seen {
     let mut input = Input(data);
     let mut sent = Vec::new();
     while !input.is_empty() && sent.len() < 1 << 16 {
@@ -40,11 +45,11 @@ pub fn check(data: &[u8]) {
     }
     DOOR.with_borrow_mut(|(world, runtime)| {
         world.begin(true);
-        runtime.block_on(converse(world, sent));
-    });
+        runtime.block_on(converse(world, sent))
+    })
 }
 
-async fn converse(world: &World, sent: Vec<u8>) {
+async fn converse(world: &World, sent: Vec<u8>) -> Seen {
     let counters = Arc::new(Counters::new(vec!["cases".into(), "pages".into()]));
     let (audit, _) = Audit::start(None, Arc::clone(&counters)).expect("no thread is needed");
     let service = Service::new(Arc::clone(&world.snapshot), audit, counters, 8).expect("random bytes");
@@ -67,6 +72,7 @@ async fn converse(world: &World, sent: Vec<u8>) {
     }
     // Envoy lets pass what was not answered when the stream ends well.
     assert!(status != "0" || seen.may_finish(true), "ended well with {seen:?}");
+    seen
 }
 
 fn status(headers: &http::HeaderMap) -> Option<String> {
@@ -85,7 +91,9 @@ fn read(message: ProcessingResponse) -> Told {
         Some(Response::ResponseHeaders(_)) => Told::ResponseHeaders,
         Some(Response::ResponseBody(body)) => {
             let mutation = body.response.and_then(|common| common.body_mutation).and_then(|body| body.mutation);
-            let Some(body_mutation::Mutation::StreamedResponse(piece)) = mutation else { panic!("a piece is sent down") };
+            let Some(body_mutation::Mutation::StreamedResponse(piece)) = mutation else {
+                panic!("a piece is sent down")
+            };
             Told::ResponseBody { ends: piece.end_of_stream }
         }
         Some(Response::ResponseTrailers(_)) => Told::ResponseTrailers,

@@ -60,13 +60,18 @@ thread_local! {
 
 /// Which configuration, how the exchange begins, then events.
 pub fn check(data: &[u8]) {
+    run(data);
+}
+
+/// The same, and what Envoy saw.
+pub fn run(data: &[u8]) -> Seen {
     let mut input = Input(data);
     WORLDS.with_borrow_mut(|worlds| {
         let which = usize::from(input.byte()) % worlds.len();
         let world = &mut worlds[which];
         world.begin(input.flag());
-        play(world, which, input);
-    });
+        play(world, which, input)
+    })
 }
 
 /// One exchange and its surroundings.
@@ -80,7 +85,7 @@ struct Play<'w> {
     method: Option<&'static str>,
 }
 
-fn play(world: &World, which: usize, mut input: Input<'_>) {
+fn play(world: &World, which: usize, mut input: Input<'_>) -> Seen {
     let now = Now { instant: Instant::now(), unix: NOW };
     let exchange = Exchange::new(Arc::clone(&world.snapshot), "fuzzed".to_owned(), now);
     let mut play = Play { world, exchange, now, seen: Seen::default(), records: 0, method: None };
@@ -106,6 +111,7 @@ fn play(world: &World, which: usize, mut input: Input<'_>) {
     play.records += usize::from(play.exchange.abandon(play.now).is_some());
     assert!(play.records <= 1, "{} records in world {which}", play.records);
     assert!(play.exchange.abandon(play.now).is_none(), "a record after the end");
+    play.seen
 }
 
 impl Play<'_> {
@@ -154,7 +160,8 @@ impl Play<'_> {
             12 => Event::ResponseTrailers,
             13 => {
                 let seconds = u64::from(input.byte());
-                self.now = Now { instant: self.now.instant + Duration::from_secs(seconds), unix: self.now.unix + seconds };
+                self.now =
+                    Now { instant: self.now.instant + Duration::from_secs(seconds), unix: self.now.unix + seconds };
                 Event::Deadline
             }
             14 => Event::Overloaded,

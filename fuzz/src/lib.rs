@@ -8,9 +8,9 @@ pub mod door;
 pub mod exchange;
 pub mod reader;
 pub mod record;
+pub mod seen;
 pub mod sse;
 pub mod template;
 
 mod input;
-mod seen;
 mod world;

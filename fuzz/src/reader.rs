@@ -1,6 +1,6 @@
 //! The strict reader against other readers: whatever it accepts, they all read the same way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use portcullis::message::json::{Document, Kind, Limits, Value};
@@ -8,10 +8,10 @@ use portcullis::protocol::{Message, keys};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 const LIMITS: Limits = Limits { depth: 16, nodes: 4096 };
-/// How serde_json hands over numbers of any precision: as a map with this one key.
+/// How `serde_json` hands over numbers of any precision: as a map with this one key.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// JSON as serde_json reads it, with every member, the repeated ones too.
+/// JSON as `serde_json` reads it, with every member, the repeated ones too.
 enum Json {
     Null,
     Bool(bool),
@@ -101,7 +101,7 @@ impl Json {
         match self {
             Self::List(items) => items.iter().any(Self::repeats),
             Self::Map(members) => {
-                let keys: BTreeMap<_, _> = members.iter().map(|(key, _)| (key, ())).collect();
+                let keys: BTreeSet<_> = members.iter().map(|(key, _)| key).collect();
                 keys.len() < members.len() || members.iter().any(|(_, value)| value.repeats())
             }
             _ => false,
@@ -137,7 +137,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Whether there may be an escape of half a surrogate pair, where serde_json has had more than one opinion.
+/// Whether there may be an escape of half a surrogate pair, where `serde_json` has had more than one opinion.
 fn surrogates(data: &[u8]) -> bool {
     data.windows(3).any(|window| matches!(window, [b'\\', b'u', b'd' | b'D']))
 }

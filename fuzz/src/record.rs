@@ -12,7 +12,9 @@ pub fn check(data: &[u8]) {
     let definitions = match Definitions::read(data.to_vec()) {
         Ok(definitions) => definitions,
         Err(faults) => {
-            assert!(!faults.is_empty() && faults.iter().all(|fault| fault.at <= data.len() && !fault.message.is_empty()));
+            assert!(
+                !faults.is_empty() && faults.iter().all(|fault| fault.at <= data.len() && !fault.message.is_empty())
+            );
             return;
         }
     };
@@ -45,13 +47,13 @@ pub fn check(data: &[u8]) {
     }
     rewritten(root, &members);
     let any = broken.keys().any(|label| label.parse::<Label>().is_ok());
-    if let Ok((record, _)) = Record::build(&source(priced), &definitions) {
-        assert!(Record::build(&source(broken), &definitions).is_err() || !any, "a digest that does not fit loads");
+    if let Ok((record, _)) = Record::build(&source(&priced), &definitions) {
+        assert!(Record::build(&source(&broken), &definitions).is_err() || !any, "a digest that does not fit loads");
         used(&record);
     }
 }
 
-fn source(capabilities: Map<String, serde_json::Value>) -> RecordSource {
+fn source(capabilities: &Map<String, serde_json::Value>) -> RecordSource {
     serde_json::from_value(json!({"definitions": "record.json", "capabilities": capabilities})).expect("a record")
 }
 

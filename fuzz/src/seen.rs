@@ -2,30 +2,38 @@
 
 /// The kinds of replies, however they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    RequestHeaders { decided: bool },
-    RequestBody { decided: bool },
+pub enum Told {
+    RequestHeaders {
+        decided: bool,
+    },
+    RequestBody {
+        decided: bool,
+    },
     ResponseHeaders,
-    ResponseBody { ends: bool },
+    ResponseBody {
+        ends: bool,
+    },
     ResponseTrailers,
     MoreTime,
     /// With the second lock's word.
-    Immediate { decided: bool },
+    Immediate {
+        decided: bool,
+    },
 }
 
 /// Replies so far.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) request_headers: usize,
+pub struct Seen {
+    pub request_headers: usize,
     /// Continues with `decided: true`.
-    pub(crate) decided: usize,
-    pub(crate) immediate: usize,
-    pub(crate) head: usize,
-    pub(crate) last_byte: usize,
+    pub decided: usize,
+    pub immediate: usize,
+    pub head: usize,
+    pub last_byte: usize,
 }
 
 impl Seen {
-    pub(crate) fn take(&mut self, told: Told) {
+    pub fn take(&mut self, told: Told) {
         assert_eq!(self.immediate, 0, "{told:?} after an answer in the server's place");
         assert_eq!(self.last_byte, 0, "{told:?} after the last byte");
         match told {
@@ -62,7 +70,10 @@ impl Seen {
 
     /// Whether the stream may end with OK: everything that is owed was said. `head_ends`: the head that came last has no
     /// body behind it.
-    pub(crate) fn may_finish(&self, head_ends: bool) -> bool {
-        self.immediate == 1 || self.last_byte == 1 || (self.head == 1 && head_ends) || (self.head == 0 && self.decided == 1)
+    pub fn may_finish(&self, head_ends: bool) -> bool {
+        self.immediate == 1
+            || self.last_byte == 1
+            || (self.head == 1 && head_ends)
+            || (self.head == 0 && self.decided == 1)
     }
 }

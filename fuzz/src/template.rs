@@ -95,15 +95,16 @@ fn after(piece: &Piece<'_>, uri: &str, from: usize, empty: bool) -> BTreeSet<usi
             let mut reached = BTreeSet::from([from]);
             for (at, (_, explode, most)) in variables.iter().enumerate() {
                 let step = |from: usize, lead: &str| -> BTreeSet<usize> {
-                    literal(uri, from, lead).into_iter().flat_map(|at| value(uri, at, forbidden, *most, empty)).collect()
+                    literal(uri, from, lead)
+                        .into_iter()
+                        .flat_map(|at| value(uri, at, forbidden, *most, empty))
+                        .collect()
                 };
                 let lead = if at == 0 { first } else { separator };
                 let mut ends: BTreeSet<usize> = reached.iter().flat_map(|from| step(*from, lead)).collect();
-                while *explode {
+                // As often as there are characters is often enough.
+                for _ in (0..uri.len()).filter(|_| *explode) {
                     let more: BTreeSet<usize> = ends.iter().flat_map(|from| step(*from, separator)).collect();
-                    if more.is_subset(&ends) {
-                        break;
-                    }
                     ends.extend(more);
                 }
                 reached = ends;

@@ -37,8 +37,8 @@ servers:
 - name: pages
   kind: http
   match: {route: [pages]}
+  resource: https://mcp.acme.com/pages
   identity: {static: {subject: someone}}
-  policy: {file: policy.yaml}
 ";
 
 pub(crate) const POLICY: &str = "\
@@ -76,7 +76,9 @@ pub(crate) fn files(configuration: &str) -> TempDir {
         ("cases.json", &json),
         ("token", "service-credential\n"),
     ];
-    all.iter().for_each(|(name, content)| write(folder.path(), name, content));
+    for (name, content) in all {
+        write(folder.path(), name, content);
+    }
     folder
 }
 

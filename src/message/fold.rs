@@ -2,14 +2,15 @@
 //!
 //! Known attack: `{"method":"tools/list","Method":"tools/call"}` is two members to us and one to an upstream whose
 //! JSON library matches names without case (Go's does, and folds `ſ` and the Kelvin sign too). Full Unicode case
-//! folding, so `ﬁ` is `fi` as well.
+//! folding, so `ﬁ` is `fi` as well; and `ı` and `İ` are an `i`, as they are to readers that compare capitals.
 
 use caseless::Caseless;
 
 #[cfg(test)]
 mod tests;
 
-/// Whether `key` is not `known` but becomes it under full Unicode case folding (`CaseFolding.txt`, status C and F).
+/// Whether `key` is not `known` but becomes it under full Unicode case folding (`CaseFolding.txt`, status C and F), or when
+/// both are written in capitals.
 #[must_use]
 pub fn same_but_case(key: &str, known: &str) -> bool {
     if key.is_ascii() && known.is_ascii() { ascii(key, known) } else { folded(key, known) }
@@ -35,5 +36,12 @@ fn ascii(key: &str, known: &str) -> bool {
 
 /// Stops at the first difference: a long key costs no more than the known one is long.
 fn folded(key: &str, known: &str) -> bool {
-    key != known && key.chars().default_case_fold().eq(known.chars().default_case_fold())
+    key != known
+        && (key.chars().default_case_fold().eq(known.chars().default_case_fold()) || capitals(key).eq(capitals(known)))
+}
+
+/// As readers compare that make capitals of the letters one by one (Java's `equalsIgnoreCase` does): for them the dotless
+/// `ı` is an `I` and the dotted `İ` an `i`, which full case folding keeps apart.
+fn capitals(key: &str) -> impl Iterator<Item = char> + '_ {
+    key.chars().map(|letter| if letter == 'İ' { 'i' } else { letter }).flat_map(char::to_uppercase)
 }
