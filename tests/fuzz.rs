@@ -99,6 +99,40 @@ fn any_bytes_at_the_door_are_answered_or_the_stream_fails() {
     holds("door", oracles::door::check, 1000);
 }
 
+/// No exchange hears what is another's: neither its answers, nor its ids, nor its refusals.
+#[test]
+fn exchanges_side_by_side_say_what_each_says_alone() {
+    let names = [
+        "call_answered",
+        "call_answered_in_events",
+        "subscription_until_token_expires",
+        "server_request_in_stream",
+        "refused_tool_then_body_again",
+        "no_token",
+        "no_body_in_time",
+        "fault_after_head",
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/exchange");
+    let files: Vec<Vec<u8>> = names.iter().map(|name| fs::read(folder.join(name)).expect(name)).collect();
+    let inputs: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
+    let together = oracles::exchange::side_by_side(&inputs);
+    for (at, name) in names.iter().enumerate() {
+        // In its own place, so that it has the same id, among inputs that say nothing.
+        let mut alone: Vec<&[u8]> = vec![&[0, 1]; names.len()];
+        alone[at] = inputs[at];
+        let alone = oracles::exchange::side_by_side(&alone).swap_remove(at);
+        assert!(
+            alone.len() > usize::from(*name != "no_token" && *name != "refused_tool_then_body_again"),
+            "{name}: {alone:?}"
+        );
+        assert_eq!(together[at], alone, "{name}");
+        let foreign = (0..names.len())
+            .filter(|other| *other != at)
+            .any(|other| together[at].concat().contains(&format!("fuzzed-{other}")));
+        assert!(!foreign, "{name} tells another's decision: {:?}", together[at]);
+    }
+}
+
 /// What Envoy sees of the files of the corpus that go where their names say.
 #[test]
 fn the_corpus_gets_everywhere() {

@@ -2,6 +2,7 @@
 //! nothing ends before it was answered.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ const PIECES: [&str; 14] = [
     "x",
     "",
 ];
+/// Events of one input.
+const MOST: usize = 24;
 const FORMS: [&str; 5] = ["{}", "data: {}\n\n", "data: {}", ": {}\n", "\u{feff}data:{}\r\n\r\n"];
 
 thread_local! {
@@ -70,7 +73,20 @@ pub fn run(data: &[u8]) -> Seen {
         let which = usize::from(input.byte()) % worlds.len();
         let world = &mut worlds[which];
         world.begin(input.flag());
-        play(world, which, input)
+        play(world, input)
+    })
+}
+
+/// Several inputs at one time, an event of each in turn, over one configuration: what each was told, in order.
+pub fn side_by_side(inputs: &[&[u8]]) -> Vec<Vec<String>> {
+    WORLDS.with_borrow_mut(|worlds| {
+        worlds[0].begin(true);
+        let (mut plays, world) = (Vec::new(), &worlds[0]);
+        for (at, data) in inputs.iter().enumerate() {
+            plays.push(Play::new(world, &format!("fuzzed-{at}"), Input(&data[2..])));
+        }
+        while plays.iter_mut().fold(false, |any, play| play.turn() || any) {}
+        plays.into_iter().map(|play| play.told).collect()
     })
 }
 
@@ -79,39 +95,64 @@ struct Play<'w> {
     world: &'w World,
     exchange: Exchange,
     now: Now,
+    input: Input<'w>,
+    /// Events that come before those of the input.
+    first: VecDeque<Event>,
+    turns: usize,
+    over: bool,
     seen: Seen,
+    told: Vec<String>,
     records: usize,
     /// The method of the first body, where it is one that was made well.
     method: Option<&'static str>,
 }
 
-fn play(world: &World, which: usize, mut input: Input<'_>) -> Seen {
-    let now = Now { instant: Instant::now(), unix: NOW };
-    let exchange = Exchange::new(Arc::clone(&world.snapshot), "fuzzed".to_owned(), now);
-    let mut play = Play { world, exchange, now, seen: Seen::default(), records: 0, method: None };
-    let mut open = true;
-    // Most inputs get to the answer this way.
-    if input.flag() {
-        let asked = input.pick(&ASKED);
-        let (claims, ends) = (input.flag(), NOW + 1 + u64::from(input.byte()));
-        play.method = Some(asked.0);
-        let events = [head(asked.0, asked.1), play.identity(claims, ends), body(asked, !asked.0.starts_with("not"))];
-        for event in events {
-            open = open && play.step(event, false);
-        }
-        // Where the opinion of a gate is awaited, or a listing, the events that follow decide.
-    }
-    for _ in 0..24 {
-        if !open || input.is_empty() {
-            break;
-        }
-        let (event, head_ends) = play.event(&mut input);
-        open = play.step(event, head_ends);
-    }
+fn play(world: &World, input: Input<'_>) -> Seen {
+    let mut play = Play::new(world, "fuzzed", input);
+    while play.turn() {}
     play.records += usize::from(play.exchange.abandon(play.now).is_some());
-    assert!(play.records <= 1, "{} records in world {which}", play.records);
+    assert!(play.records <= 1, "{} records", play.records);
     assert!(play.exchange.abandon(play.now).is_none(), "a record after the end");
     play.seen
+}
+
+impl<'w> Play<'w> {
+    fn new(world: &'w World, id: &str, input: Input<'w>) -> Self {
+        let now = Now { instant: Instant::now(), unix: NOW };
+        let exchange = Exchange::new(Arc::clone(&world.snapshot), id.to_owned(), now);
+        let (first, seen, told) = (VecDeque::new(), Seen::default(), Vec::new());
+        let (turns, over, records, method) = (0, false, 0, None);
+        let mut play = Self { world, exchange, now, input, first, turns, over, seen, told, records, method };
+        // Most inputs get to the answer this way.
+        if play.input.flag() {
+            let asked = play.input.pick(&ASKED);
+            let (editor, ends) = (play.input.flag(), NOW + 1 + u64::from(play.input.byte()));
+            play.method = Some(asked.0);
+            let identity = play.identity(editor, ends);
+            play.first.extend([head(asked.0, asked.1), identity, body(asked, !asked.0.starts_with("not"))]);
+        }
+        play
+    }
+
+    /// The next event, if there is one; `false` at the end.
+    fn turn(&mut self) -> bool {
+        if self.over {
+            return false;
+        }
+        let (event, head_ends) = match self.first.pop_front() {
+            Some(event) => (event, false),
+            None if self.turns == MOST || self.input.is_empty() => return false,
+            None => {
+                self.turns += 1;
+                let mut input = self.input;
+                let event = self.event(&mut input);
+                self.input = input;
+                event
+            }
+        };
+        self.over = !self.step(event, head_ends);
+        true
+    }
 }
 
 impl Play<'_> {
@@ -179,6 +220,7 @@ impl Play<'_> {
         let mut said = 0;
         for reply in replies {
             said += 1;
+            self.told.push(format!("{reply:?}"));
             self.seen.take(told(&reply));
         }
         self.records += usize::from(self.exchange.take_record().is_some());
