@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::world;
 
 thread_local! {
-    static FOLDER: RefCell<TempDir> = RefCell::new(world::files(world::CONFIGURATION));
+    static FOLDER: RefCell<TempDir> = RefCell::new(world::files(world::CONFIGURATION, world::RECORDED));
 }
 
 /// One file: `policy.yaml` when it begins with `# policy`, the record with `# record`, else `portcullis.yaml`.
@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
     FOLDER.with_borrow(|folder| {
         let (name, good) = match data {
             [b'#', b' ', b'p', b'o', ..] => ("policy.yaml", world::POLICY.to_owned()),
-            [b'#', b' ', b'r', b'e', ..] => ("cases.yaml", world::record().0),
+            [b'#', b' ', b'r', b'e', ..] => ("cases.yaml", world::record(world::RECORDED).0),
             _ => ("portcullis.yaml", world::CONFIGURATION.to_owned()),
         };
         let load = |content: &[u8]| {

@@ -52,7 +52,10 @@ rules:
   role: editor
 ";
 
-const RECORDED: [(&str, &str, Option<&str>, &str); 5] = [
+/// Label, permission, URI, definition.
+pub(crate) type Recorded = (&'static str, &'static str, Option<&'static str>, &'static str);
+
+pub(crate) const RECORDED: &[Recorded] = &[
     (
         "tool:search",
         "cases:read",
@@ -66,9 +69,9 @@ const RECORDED: [(&str, &str, Option<&str>, &str); 5] = [
 ];
 
 /// The files, in a folder of their own.
-pub(crate) fn files(configuration: &str) -> TempDir {
+pub(crate) fn files(configuration: &str, recorded: &[Recorded]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let (yaml, json) = record();
+    let (yaml, json) = record(recorded);
     let all = [
         ("portcullis.yaml", configuration),
         ("policy.yaml", POLICY),
@@ -87,10 +90,10 @@ pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
 }
 
 /// The two files of the record.
-pub(crate) fn record() -> (String, String) {
+pub(crate) fn record(recorded: &[Recorded]) -> (String, String) {
     let mut prices = "definitions: cases.json\ncapabilities:\n".to_owned();
     let mut definitions = Vec::new();
-    for (label, permission, uri, definition) in RECORDED {
+    for (label, permission, uri, definition) in recorded {
         let uri = uri.map(|uri| format!(", uri: \"{uri}\"")).unwrap_or_default();
         let digest = Digest::of(document(definition).root()).expect("a digest").0;
         prices += &format!("  {label}: {{permission: {permission}, digest: \"{digest}\"{uri}}}\n");
@@ -106,18 +109,24 @@ pub(crate) fn document(text: &str) -> Document {
 /// What a thread judges by.
 pub(crate) struct World {
     configuration: String,
+    recorded: &'static [Recorded],
     pub(crate) snapshot: Arc<Snapshot>,
 }
 
 impl World {
     pub(crate) fn new(edits: &[(&str, &str)]) -> Self {
+        Self::with(edits, RECORDED)
+    }
+
+    /// The configuration with these substitutions, each of which must find its place, and this record.
+    pub(crate) fn with(edits: &[(&str, &str)], recorded: &'static [Recorded]) -> Self {
         let mut configuration = CONFIGURATION.to_owned();
         for (from, to) in edits {
             assert!(configuration.contains(from), "expected {from} in the configuration");
             configuration = configuration.replace(from, to);
         }
-        let snapshot = load(&configuration);
-        Self { configuration, snapshot }
+        let snapshot = load(&configuration, recorded);
+        Self { configuration, recorded, snapshot }
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -129,14 +138,15 @@ impl World {
         let now = Instant::now();
         let known = |world: &Self| {
             let freshness = world.server().freshness.as_ref().expect("an MCP server");
-            RECORDED.map(|(label, ..)| freshness.verdict(&label.parse::<Label>().expect("a label"), now))
+            let verdict = |(label, ..): &Recorded| freshness.verdict(&label.parse::<Label>().expect("a label"), now);
+            world.recorded.iter().map(verdict).collect::<Vec<_>>()
         };
         if fresh {
             self.see(now);
         }
         let as_wanted = if fresh { Verdict::Fresh } else { Verdict::Stale };
         if known(self).iter().any(|verdict| *verdict != as_wanted) {
-            self.snapshot = load(&self.configuration);
+            self.snapshot = load(&self.configuration, self.recorded);
             if fresh {
                 self.see(now);
             }
@@ -160,8 +170,8 @@ impl World {
     }
 }
 
-fn load(configuration: &str) -> Arc<Snapshot> {
-    let folder = files(configuration);
+fn load(configuration: &str, recorded: &[Recorded]) -> Arc<Snapshot> {
+    let folder = files(configuration, recorded);
     let loaded = config::load(&folder.path().join("portcullis.yaml"), &KeyStores::new());
     let serving = loaded.serving.unwrap_or_else(|| panic!("expected no faults, got {:#?}", loaded.faults));
     Arc::new(serving.snapshot)

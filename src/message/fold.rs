@@ -5,6 +5,7 @@
 //! folding, so `ﬁ` is `fi` as well; and `ı` and `İ` are an `i`, as they are to readers that compare capitals.
 
 use caseless::Caseless;
+use smallvec::SmallVec;
 
 #[cfg(test)]
 mod tests;
@@ -16,18 +17,64 @@ pub fn same_but_case(key: &str, known: &str) -> bool {
     if key.is_ascii() && known.is_ascii() { ascii(key, known) } else { folded(key, known) }
 }
 
-/// The first of `known` that `key` is the [`same_but_case`] as; `None` also when `key` itself is among them.
-///
-/// For a key of ASCII, the usual one, that is one comparison of lengths per known key.
-#[must_use]
-pub fn case_variant_of<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    // The usual key is a known one, and equality is cheaper to see than its absence under folding.
-    if known.contains(&key) {
-        return None;
+/// Keys that are known, to be asked for in no more time than the asked key takes to read: a body may hold a hundred
+/// thousand that are not.
+#[derive(Debug)]
+pub struct Known {
+    keys: &'static [&'static str],
+    /// Bit n: one has n bytes.
+    lengths: u64,
+}
+
+impl Known {
+    /// Keys of ASCII, of at most 63 bytes each; other ones do not compile where this is constant.
+    #[must_use]
+    pub const fn new(keys: &'static [&'static str]) -> Self {
+        let (mut lengths, mut rest) = (0, keys);
+        while let [key, behind @ ..] = rest {
+            assert!(key.is_ascii() && key.len() < 64, "expected a short key of ASCII");
+            lengths |= 1 << key.len();
+            rest = behind;
+        }
+        Self { keys, lengths }
     }
-    let plain = key.is_ascii();
-    let same = |known: &&str| if plain && known.is_ascii() { ascii(key, known) } else { folded(key, known) };
-    known.iter().copied().find(same)
+
+    /// The first that `key` is [`same_but_case`] as; `None` also when `key` itself is among them.
+    #[must_use]
+    pub fn case_variant(&self, key: &str) -> Option<&'static str> {
+        if key.is_ascii() {
+            return self.ascii_variant(key);
+        }
+        [ascii_fold(key.chars().default_case_fold()), ascii_fold(capitals(key))]
+            .into_iter()
+            .flatten()
+            .find_map(|folded| self.keys.iter().copied().find(|known| folded.eq_ignore_ascii_case(known.as_bytes())))
+    }
+
+    fn ascii_variant(&self, key: &str) -> Option<&'static str> {
+        let of_a_known_length = key.len() < 64 && self.lengths & (1 << key.len()) != 0;
+        if !of_a_known_length {
+            return None;
+        }
+        let mut found = None;
+        for known in self.keys.iter().filter(|known| known.len() == key.len() && known.eq_ignore_ascii_case(key)) {
+            if *known == key {
+                return None;
+            }
+            found = found.or(Some(*known));
+        }
+        found
+    }
+}
+
+/// The characters as text when they are as few as those of a [`Known`] key, and all ASCII. Stops at the first that is not.
+fn ascii_fold(folded: impl Iterator<Item = char>) -> Option<SmallVec<[u8; 64]>> {
+    let mut text = SmallVec::new();
+    for letter in folded {
+        let byte = u8::try_from(letter).ok().filter(|byte| byte.is_ascii() && text.len() < 63)?;
+        text.push(byte);
+    }
+    Some(text)
 }
 
 fn ascii(key: &str, known: &str) -> bool {
