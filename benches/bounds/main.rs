@@ -153,9 +153,7 @@ impl Arm {
             Reply::Immediate(immediate) => Some(immediate.verdict.reason_text().to_owned()),
             _ => None,
         });
-        if refused.as_deref() != self.refused {
-            eprintln!("MISMATCH {} {:?} {:?}", self.name, refused, self.refused)
-        }
+        assert_eq!(refused.as_deref(), self.refused, "{}", self.name);
     }
 }
 

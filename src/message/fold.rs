@@ -14,7 +14,7 @@ mod tests;
 /// both are written in capitals.
 #[must_use]
 pub fn same_but_case(key: &str, known: &str) -> bool {
-    if key.is_ascii() && known.is_ascii() { ascii(key, known) } else { folded(key, known) }
+    if key.is_ascii() && known.is_ascii() { same_ascii(key, known) } else { folded(key, known) }
 }
 
 /// Keys that are known, to be asked for in no more time than the asked key takes to read: a body may hold a hundred
@@ -45,15 +45,21 @@ impl Known {
         if key.is_ascii() {
             return self.ascii_variant(key);
         }
-        [ascii_fold(key.chars().default_case_fold()), ascii_fold(capitals(key))]
-            .into_iter()
-            .flatten()
-            .find_map(|folded| self.keys.iter().copied().find(|known| folded.eq_ignore_ascii_case(known.as_bytes())))
+        let folded = ascii(key, |letter| std::iter::once(letter).default_case_fold());
+        let in_capitals = ascii(key, capital);
+        let found = |text: SmallVec<[u8; 64]>| {
+            self.has_one_of(text.len())
+                .then(|| self.keys.iter().copied().find(|known| text.eq_ignore_ascii_case(known.as_bytes())))?
+        };
+        folded.and_then(found).or_else(|| in_capitals.and_then(found))
+    }
+
+    fn has_one_of(&self, bytes: usize) -> bool {
+        bytes < 64 && self.lengths & (1 << bytes) != 0
     }
 
     fn ascii_variant(&self, key: &str) -> Option<&'static str> {
-        let of_a_known_length = key.len() < 64 && self.lengths & (1 << key.len()) != 0;
-        if !of_a_known_length {
+        if !self.has_one_of(key.len()) {
             return None;
         }
         let mut found = None;
@@ -67,17 +73,26 @@ impl Known {
     }
 }
 
-/// The characters as text when they are as few as those of a [`Known`] key, and all ASCII. Stops at the first that is not.
-fn ascii_fold(folded: impl Iterator<Item = char>) -> Option<SmallVec<[u8; 64]>> {
+/// The key with its letters outside of ASCII folded, when all of it is ASCII then and as short as [`Known`] keys are. Stops at
+/// the first letter that is not.
+fn ascii<L: Iterator<Item = char>>(key: &str, fold: impl Fn(char) -> L) -> Option<SmallVec<[u8; 64]>> {
     let mut text = SmallVec::new();
-    for letter in folded {
+    let mut push = |letter: char| {
         let byte = u8::try_from(letter).ok().filter(|byte| byte.is_ascii() && text.len() < 63)?;
         text.push(byte);
+        Some(())
+    };
+    for letter in key.chars() {
+        if letter.is_ascii() {
+            push(letter)?;
+        } else {
+            fold(letter).try_for_each(&mut push)?;
+        }
     }
     Some(text)
 }
 
-fn ascii(key: &str, known: &str) -> bool {
+fn same_ascii(key: &str, known: &str) -> bool {
     key.len() == known.len() && key.eq_ignore_ascii_case(known) && key != known
 }
 
@@ -90,5 +105,9 @@ fn folded(key: &str, known: &str) -> bool {
 /// As readers compare that make capitals of the letters one by one (Java's `equalsIgnoreCase` does): for them the dotless
 /// `ı` is an `I` and the dotted `İ` an `i`, which full case folding keeps apart.
 fn capitals(key: &str) -> impl Iterator<Item = char> + '_ {
-    key.chars().map(|letter| if letter == 'İ' { 'i' } else { letter }).flat_map(char::to_uppercase)
+    key.chars().flat_map(capital)
+}
+
+fn capital(letter: char) -> std::char::ToUppercase {
+    if letter == 'İ' { 'i'.to_uppercase() } else { letter.to_uppercase() }
 }
