@@ -85,7 +85,13 @@ pub fn side_by_side(inputs: &[&[u8]]) -> Vec<Vec<String>> {
         for (at, data) in inputs.iter().enumerate() {
             plays.push(Play::new(world, &format!("fuzzed-{at}"), Input(&data[2..])));
         }
-        while plays.iter_mut().fold(false, |any, play| play.turn() || any) {}
+        let mut went_on = true;
+        while went_on {
+            went_on = false;
+            for play in &mut plays {
+                went_on |= play.turn();
+            }
+        }
         plays.into_iter().map(|play| play.told).collect()
     })
 }

@@ -27,7 +27,10 @@ pub struct Known {
 }
 
 impl Known {
-    /// Keys of ASCII, of at most 63 bytes each; other ones do not compile where this is constant.
+    /// Keys of ASCII, of at most 63 bytes each.
+    ///
+    /// # Panics
+    /// For other ones; in a `static` they do not compile.
     #[must_use]
     pub const fn new(keys: &'static [&'static str]) -> Self {
         let (mut lengths, mut rest) = (0, keys);
