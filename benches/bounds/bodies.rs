@@ -336,11 +336,13 @@ fn schemas() -> Rung {
     rung
 }
 
+/// Looks at every row and finds nothing.
+const RULE: &str = "!has(arguments.rows) || !arguments.rows.exists(row, row == 1)";
+
 fn gates() -> Rung {
     let mut rung = Rung("17, a CEL rule", Vec::new());
-    const RULE: &str = "!has(arguments.rows) || !arguments.rows.exists(row, row == 1)";
     let mut arm = |name, arguments: String| {
-        rung.arm(name, ("tools/call", "free"), Measured::Gate(RULE), call("free", &arguments), None)
+        rung.arm(name, ("tools/call", "free"), Measured::Gate(RULE), call("free", &arguments), None);
     };
     arm("rows", format!(r#"{{"rows":[{}]}}"#, rows()));
     arm("digits", format!(r#"{{"rows":[{}]}}"#, list(200_000, |_| "0".into())));

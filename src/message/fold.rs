@@ -49,12 +49,13 @@ impl Known {
             return self.ascii_variant(key);
         }
         let folded = ascii(key, |letter| std::iter::once(letter).default_case_fold());
-        let in_capitals = ascii(key, capital);
         let found = |text: SmallVec<[u8; 64]>| {
             self.has_one_of(text.len())
                 .then(|| self.keys.iter().copied().find(|known| text.eq_ignore_ascii_case(known.as_bytes())))?
         };
-        folded.and_then(found).or_else(|| in_capitals.and_then(found))
+        // Only these have capitals of ASCII and do not fold to it.
+        let in_capitals = || key.contains(['ı', 'İ']).then(|| ascii(key, capital))?;
+        folded.and_then(found).or_else(|| in_capitals().and_then(found))
     }
 
     fn has_one_of(&self, bytes: usize) -> bool {
