@@ -40,7 +40,7 @@ pub fn check(data: &[u8]) {
 fn told(loaded: &Loaded) {
     assert_eq!(loaded.serving.is_none(), !loaded.faults.is_empty(), "tables or faults");
     for fault in loaded.faults.iter().chain(&loaded.warnings) {
-        let lines = fs::read(&fault.file).map_or(0, |text| text.split(|byte| *byte == b'\n').count());
+        let lines = fs::read(&fault.file).map_or(0, |text| text.split(|byte| matches!(byte, b'\n' | b'\r')).count());
         assert!(fault.line >= 1 && fault.column >= 1 && fault.line <= lines.max(1) + 1, "{fault} outside of the file");
         assert!(!fault.message.is_empty());
     }
