@@ -1,13 +1,14 @@
 # demo   the story, with a real Envoy; ONCE=1 ends after it
-# test   everything: format, lints, cargo-deny, all tests, end to end with a real Envoy included
+# test   everything: format, lints, cargo-deny, all tests, end to end with a real Envoy included, fuzz-smoke
 # check  the quick part: format, lints, unit tests
+# fuzz   each fuzz target for FUZZ_SECONDS (300), as many at once as there are cores; fuzz-smoke: 20 seconds each
 # bench  the core's benchmarks and the end-to-end ratios, five minutes (docs/performance.md)
 SHELL := /bin/bash
 CARGO := cargo
 # nextest gives each test its own process; without it cargo's own runner does.
 RUN := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo "nextest run" || echo "test")
 
-.PHONY: demo test check lint bench tools deny clean-tools help
+.PHONY: demo test check lint bench fuzz fuzz-smoke tools deny clean-tools help
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +23,13 @@ demo:
 test: lint tools deny
 	$(CARGO) test --locked --doc --quiet
 	$(CARGO) $(RUN) --locked --lib --bins --tests --no-fail-fast
+	@scripts/fuzz.sh 20
+
+fuzz:
+	@scripts/fuzz.sh $(or $(FUZZ_SECONDS),300)
+
+fuzz-smoke:
+	@scripts/fuzz.sh 20
 
 check: lint
 	$(CARGO) $(RUN) --locked --lib --bins

@@ -1,5 +1,5 @@
 //! The pages say what the code does: the README's first configuration loads, links lead somewhere, every reason and every audit
-//! field is explained, examples are what the code writes, and the tests that docs/security.md names exist.
+//! field is explained, examples are what the code writes, and the tests that docs/security.md and docs/attacks.md name exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -246,9 +246,42 @@ fn the_tests_that_prove_a_defence_exist() {
     }
     let names = rows.iter().flat_map(|row| code_spans(&row[2]));
     for name in names {
-        let test = sources.split(&format!("fn {name}(")).next().filter(|before| before.len() < sources.len());
-        let attributes = test.and_then(|before| before.rsplit("\n\n").next());
-        assert!(attributes.is_some_and(|above| above.contains("#[test") || above.contains("::test")), "no test {name}");
+        assert!(is_test(&sources, name), "no test {name}");
+    }
+}
+
+/// Whether the sources hold a test of this name.
+fn is_test(sources: &str, name: &str) -> bool {
+    let before = sources.split(&format!("fn {name}(")).next().filter(|before| before.len() < sources.len());
+    let attributes = before.and_then(|before| before.rsplit("\n\n").next());
+    attributes.is_some_and(|above| above.contains("#[test") || above.contains("::test"))
+}
+
+/// Each entry of the manual of attacks says where its defence stands, and which tests prove it.
+#[test]
+fn every_known_attack_has_its_defence_and_its_tests() {
+    let mut sources = String::new();
+    for folder in ["src", "tests"] {
+        source(&root().join(folder), &mut sources);
+    }
+    let page = page("docs/attacks.md");
+    let attacks: Vec<&str> = page.split("\n### ").skip(1).collect();
+    assert!(attacks.len() > 25, "expected the attacks, found {}", attacks.len());
+    for attack in attacks {
+        let name = attack.lines().next().unwrap_or_default();
+        let (what, rest) = attack.split_once("\n- Defence: ").unwrap_or_else(|| panic!("{name}: which defence?"));
+        assert!(what.len() > name.len() + 60, "{name}: what is it?");
+        let (defence, tests) = rest.split_once("\n- Tests: ").unwrap_or_else(|| panic!("{name}: which tests?"));
+        let places: Vec<_> = code_spans(defence).into_iter().filter(|code| code.contains('/')).collect();
+        for place in places.iter().filter(|place| place.starts_with("src/") || place.starts_with("deploy/")) {
+            assert!(root().join(place).exists(), "{name}: no {place}");
+        }
+        assert!(!places.is_empty() || defence.contains("](performance.md)"), "{name}: where does the defence stand?");
+        let tests = code_spans(tests.split("\n\n").next().unwrap_or_default());
+        assert!(!tests.is_empty(), "{name}: nothing proves the defence");
+        for test in tests {
+            assert!(is_test(&sources, test), "{name}: no test {test}");
+        }
     }
 }
 

@@ -8,4 +8,4 @@ pub mod listen;
 mod reply;
 mod request;
 pub mod service;
-mod wire;
+pub mod wire;

@@ -2,38 +2,116 @@
 //!
 //! Known attack: `{"method":"tools/list","Method":"tools/call"}` is two members to us and one to an upstream whose
 //! JSON library matches names without case (Go's does, and folds `ſ` and the Kelvin sign too). Full Unicode case
-//! folding, so `ﬁ` is `fi` as well.
+//! folding, so `ﬁ` is `fi` as well; and `ı` and `İ` are an `i`, as they are to readers that compare capitals.
 
 use caseless::Caseless;
+use smallvec::SmallVec;
 
 #[cfg(test)]
 mod tests;
 
-/// Whether `key` is not `known` but becomes it under full Unicode case folding (`CaseFolding.txt`, status C and F).
+/// Whether `key` is not `known` but becomes it under full Unicode case folding (`CaseFolding.txt`, status C and F), or when
+/// both are written in capitals.
 #[must_use]
 pub fn same_but_case(key: &str, known: &str) -> bool {
-    if key.is_ascii() && known.is_ascii() { ascii(key, known) } else { folded(key, known) }
+    if key.is_ascii() && known.is_ascii() { same_ascii(key, known) } else { folded(key, known) }
 }
 
-/// The first of `known` that `key` is the [`same_but_case`] as; `None` also when `key` itself is among them.
-///
-/// For a key of ASCII, the usual one, that is one comparison of lengths per known key.
-#[must_use]
-pub fn case_variant_of<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    // The usual key is a known one, and equality is cheaper to see than its absence under folding.
-    if known.contains(&key) {
-        return None;
+/// Keys that are known, to be asked for in no more time than the asked key takes to read: a body may hold a hundred
+/// thousand that are not.
+#[derive(Debug)]
+pub struct Known {
+    keys: &'static [&'static str],
+    /// Bit n: one has n bytes.
+    lengths: u64,
+}
+
+impl Known {
+    /// Keys of ASCII, of at most 63 bytes each.
+    ///
+    /// # Panics
+    /// For other ones; in a `static` they do not compile.
+    #[must_use]
+    pub const fn new(keys: &'static [&'static str]) -> Self {
+        let (mut lengths, mut rest) = (0, keys);
+        while let [key, behind @ ..] = rest {
+            assert!(key.is_ascii() && key.len() < 64, "expected a short key of ASCII");
+            lengths |= 1 << key.len();
+            rest = behind;
+        }
+        Self { keys, lengths }
     }
-    let plain = key.is_ascii();
-    let same = |known: &&str| if plain && known.is_ascii() { ascii(key, known) } else { folded(key, known) };
-    known.iter().copied().find(same)
+
+    /// The first that `key` is [`same_but_case`] as; `None` also when `key` itself is among them.
+    #[must_use]
+    pub fn case_variant(&self, key: &str) -> Option<&'static str> {
+        if key.is_ascii() {
+            return self.ascii_variant(key);
+        }
+        let folded = ascii(key, |letter| std::iter::once(letter).default_case_fold());
+        let found = |text: SmallVec<[u8; 64]>| {
+            self.has_one_of(text.len())
+                .then(|| self.keys.iter().copied().find(|known| text.eq_ignore_ascii_case(known.as_bytes())))?
+        };
+        // Only these have capitals of ASCII and do not fold to it.
+        let in_capitals = || key.contains(['ı', 'İ']).then(|| ascii(key, capital))?;
+        folded.and_then(found).or_else(|| in_capitals().and_then(found))
+    }
+
+    fn has_one_of(&self, bytes: usize) -> bool {
+        bytes < 64 && self.lengths & (1 << bytes) != 0
+    }
+
+    fn ascii_variant(&self, key: &str) -> Option<&'static str> {
+        if !self.has_one_of(key.len()) {
+            return None;
+        }
+        let mut found = None;
+        for known in self.keys.iter().filter(|known| known.len() == key.len() && known.eq_ignore_ascii_case(key)) {
+            if *known == key {
+                return None;
+            }
+            found = found.or(Some(*known));
+        }
+        found
+    }
 }
 
-fn ascii(key: &str, known: &str) -> bool {
+/// The key with its letters outside of ASCII folded, when all of it is ASCII then and as short as [`Known`] keys are. Stops at
+/// the first letter that is not.
+fn ascii<L: Iterator<Item = char>>(key: &str, fold: impl Fn(char) -> L) -> Option<SmallVec<[u8; 64]>> {
+    let mut text = SmallVec::new();
+    let mut push = |letter: char| {
+        let byte = u8::try_from(letter).ok().filter(|byte| byte.is_ascii() && text.len() < 63)?;
+        text.push(byte);
+        Some(())
+    };
+    for letter in key.chars() {
+        if letter.is_ascii() {
+            push(letter)?;
+        } else {
+            fold(letter).try_for_each(&mut push)?;
+        }
+    }
+    Some(text)
+}
+
+fn same_ascii(key: &str, known: &str) -> bool {
     key.len() == known.len() && key.eq_ignore_ascii_case(known) && key != known
 }
 
 /// Stops at the first difference: a long key costs no more than the known one is long.
 fn folded(key: &str, known: &str) -> bool {
-    key != known && key.chars().default_case_fold().eq(known.chars().default_case_fold())
+    key != known
+        && (key.chars().default_case_fold().eq(known.chars().default_case_fold()) || capitals(key).eq(capitals(known)))
+}
+
+/// As readers compare that make capitals of the letters one by one (Java's `equalsIgnoreCase` does): for them the dotless
+/// `ı` is an `I` and the dotted `İ` an `i`, which full case folding keeps apart.
+fn capitals(key: &str) -> impl Iterator<Item = char> + '_ {
+    key.chars().flat_map(capital)
+}
+
+fn capital(letter: char) -> std::char::ToUppercase {
+    if letter == 'İ' { 'i'.to_uppercase() } else { letter.to_uppercase() }
 }

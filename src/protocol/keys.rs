@@ -3,11 +3,11 @@
 //! Several servers match keys without case, one of them by Unicode folding; a body whose `Name` means something to the
 //! server and nothing to us must not pass. `arguments` are the tool's own and never looked at.
 
-use crate::message::fold;
+use crate::message::fold::Known;
 use crate::message::json::Value;
 
-const MESSAGE: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
-const PARAMS: &[&str] = &[
+static MESSAGE: Known = Known::new(&["jsonrpc", "id", "method", "params", "result", "error"]);
+static PARAMS: Known = Known::new(&[
     "_meta",
     "name",
     "arguments",
@@ -33,8 +33,8 @@ const PARAMS: &[&str] = &[
     "protocolVersion",
     "capabilities",
     "clientInfo",
-];
-const META: &[&str] = &[
+]);
+static META: Known = Known::new(&[
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientCapabilities",
     "io.modelcontextprotocol/clientInfo",
@@ -45,11 +45,11 @@ const META: &[&str] = &[
     "traceparent",
     "tracestate",
     "baggage",
-];
-const REF: &[&str] = &["type", "name", "uri", "title"];
-const NOTIFICATIONS: &[&str] =
-    &["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions", "taskIds"];
-const RESULT: &[&str] = &[
+]);
+static REF: Known = Known::new(&["type", "name", "uri", "title"]);
+static NOTIFICATIONS: Known =
+    Known::new(&["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions", "taskIds"]);
+static RESULT: Known = Known::new(&[
     "_meta",
     "resultType",
     "tools",
@@ -71,18 +71,18 @@ const RESULT: &[&str] = &[
     "inputRequests",
     "requestState",
     "description",
-];
-const ENTRY: &[&str] = &["name", "uri", "uriTemplate"];
+]);
+static ENTRY: Known = Known::new(&["name", "uri", "uriTemplate"]);
 
 /// A key of a request that differs only by case from one that the protocol defines at its place.
 #[must_use]
 pub fn request_variant(message: Value<'_>) -> Option<&str> {
-    variant(message, MESSAGE).or_else(|| {
+    variant(message, &MESSAGE).or_else(|| {
         let params = message.get("params")?;
-        variant(params, PARAMS)
-            .or_else(|| variant(params.get("_meta")?, META))
-            .or_else(|| variant(params.get("ref")?, REF))
-            .or_else(|| variant(params.get("notifications")?, NOTIFICATIONS))
+        variant(params, &PARAMS)
+            .or_else(|| variant(params.get("_meta")?, &META))
+            .or_else(|| variant(params.get("ref")?, &REF))
+            .or_else(|| variant(params.get("notifications")?, &NOTIFICATIONS))
     })
 }
 
@@ -90,17 +90,17 @@ pub fn request_variant(message: Value<'_>) -> Option<&str> {
 /// URI in a notification.
 #[must_use]
 pub fn answer_variant(message: Value<'_>) -> Option<&str> {
-    variant(message, MESSAGE)
-        .or_else(|| variant(message.get("result")?, RESULT))
-        .or_else(|| variant(message.get("params")?, PARAMS))
+    variant(message, &MESSAGE)
+        .or_else(|| variant(message.get("result")?, &RESULT))
+        .or_else(|| variant(message.get("params")?, &PARAMS))
 }
 
 /// The same for one entry of a listing.
 #[must_use]
 pub fn entry_variant(entry: Value<'_>) -> Option<&str> {
-    variant(entry, ENTRY)
+    variant(entry, &ENTRY)
 }
 
-fn variant<'a>(object: Value<'a>, known: &[&str]) -> Option<&'a str> {
-    object.entries().filter_map(|(key, _)| key.as_str()).find(|key| fold::case_variant_of(key, known).is_some())
+fn variant<'a>(object: Value<'a>, known: &Known) -> Option<&'a str> {
+    object.entries().filter_map(|(key, _)| key.as_str()).find(|key| known.case_variant(key).is_some())
 }

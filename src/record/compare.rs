@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
 use super::digest::LEFT_OUT;
 use crate::message::json::{Kind, Value};
 use crate::message::number;
@@ -21,20 +19,22 @@ pub fn differences(old: Value<'_>, new: Value<'_>) -> Vec<String> {
         return if same(old, new) { Vec::new() } else { vec!["definition".to_owned()] };
     }
     let counts = |key: Value<'_>| !LEFT_OUT.iter().any(|name| key.as_str() == Some(name));
-    let mut differing = BTreeSet::new();
+    let mut differing = Vec::new();
     let mut shared = 0_usize;
     for (key, value) in old.entries().filter(|(key, _)| counts(*key)) {
         let name = key.as_str().unwrap_or_default();
         let other = new.get(name);
         shared = shared.saturating_add(usize::from(other.is_some()));
         if !other.is_some_and(|other| same(value, other)) {
-            differing.insert(name);
+            differing.push(name);
         }
     }
     if new.entries().filter(|(key, _)| counts(*key)).count() > shared {
         let added = new.entries().filter_map(|(key, _)| key.as_str().filter(|_| counts(key)));
         differing.extend(added.filter(|name| old.get(name).is_none()));
     }
+    // A key is in an object once, so no name is here twice; a definition may have a hundred thousand that are new.
+    differing.sort_unstable();
     differing.into_iter().map(str::to_owned).collect()
 }
 

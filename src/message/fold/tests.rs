@@ -15,10 +15,16 @@ fn variants_of_known_keys() {
         ("stra\u{df}e", "strasse"),
         ("straSSe", "stra\u{df}e"),
         ("\u{3a3}", "\u{3c2}"),
+        ("\u{131}d", "id"),
+        ("\u{130}d", "id"),
+        ("UR\u{131}", "uri"),
     ] {
         assert!(same_but_case(key, known), "{key} {known}");
         assert!(same_but_case(known, key), "{known} {key}");
-        assert_eq!(case_variant_of(key, &["other", known, "id"]), Some(known));
+        if known.is_ascii() {
+            let keys: &[&str] = vec!["other", known, "id"].leak();
+            assert_eq!(Known::new(keys).case_variant(key), Some(known));
+        }
     }
 }
 
@@ -32,21 +38,22 @@ fn the_key_itself_and_other_keys_are_no_variants() {
         ("m\u{e9}thod", "method"),
         ("", "id"),
         ("", ""),
-        ("\u{131}d", "id"),
         ("i\u{307}d", "id"),
-        ("\u{130}d", "id"),
         ("id\u{200d}", "id"),
         ("_meta", "\u{ff3f}meta"),
     ] {
         assert!(!same_but_case(key, known), "{key} {known}");
-        assert_eq!(case_variant_of(key, &[known]), None);
+        if known.is_ascii() {
+            assert_eq!(Known::new(vec![known].leak()).case_variant(key), None);
+        }
     }
 }
 
 #[test]
 fn a_known_key_is_no_variant_of_another() {
-    assert_eq!(case_variant_of("ID", &["id", "ID"]), None);
-    assert_eq!(case_variant_of("Id", &["id", "ID"]), Some("id"));
+    const BOTH: Known = Known::new(&["id", "ID"]);
+    assert_eq!(BOTH.case_variant("ID"), None);
+    assert_eq!(BOTH.case_variant("Id"), Some("id"));
 }
 
 proptest! {
@@ -62,5 +69,14 @@ proptest! {
         let known = variant.to_lowercase();
         prop_assert!(same_but_case(&variant, &known));
         prop_assert_eq!(same_but_case(&key.to_uppercase(), &key), key.contains(|c: char| c != '_'));
+    }
+
+    /// The quick way and the plain one agree.
+    #[test]
+    fn known_keys_are_found_as_one_by_one(key in "[a-dA-DiIsSkKſßﬁ\u{212a}ıİé]{0,4}") {
+        const KEYS: &[&str] = &["a", "b", "ab", "fi", "s", "ss", "K", "id"];
+        let plain = KEYS.iter().copied().find(|known| same_but_case(&key, known));
+        let plain = plain.filter(|_| !KEYS.contains(&key.as_str()));
+        prop_assert_eq!(Known::new(KEYS).case_variant(&key), plain);
     }
 }

@@ -25,8 +25,8 @@ struct Reader<'t> {
     tape: Tape,
     /// Messages are shallow: the usual stack needs no allocation.
     stack: SmallVec<[Open; 12]>,
-    /// Tape indices of the keys of a large object that closes, reused.
-    keys: Vec<u32>,
+    /// The keys of a large object that closes, by their first eight bytes and their tape indices; reused.
+    keys: Vec<(u64, u32)>,
 }
 
 type Step<T = ()> = Result<T, Fault>;
@@ -47,6 +47,13 @@ pub(super) fn tape(text: &str, limits: Limits) -> Step<Tape> {
 /// Positions fit `u32` (checked once in [`tape`]); the fallback is never reached and would only refuse.
 fn narrow(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
+}
+
+/// The first eight bytes as a number that sorts as they do.
+fn beginning(key: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    first.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(first)
 }
 
 impl<'t> Reader<'t> {
@@ -251,7 +258,7 @@ impl<'t> Reader<'t> {
         } else {
             let mut keys = std::mem::take(&mut self.keys);
             keys.clear();
-            keys.extend(self.key_indices(first, end));
+            keys.extend(self.key_indices(first, end).map(|index| (beginning(self.key_at(index).0), index)));
             let repeated = self.repeated_sorted(&mut keys);
             self.keys = keys;
             repeated
@@ -291,12 +298,17 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Sorting and not hashing: keys chosen to collide cost nothing extra.
-    fn repeated_sorted(&self, keys: &mut [u32]) -> Option<usize> {
-        keys.sort_unstable_by(|a, b| self.key_at(*a).0.cmp(self.key_at(*b).0).then(a.cmp(b)));
+    /// Sorting and not hashing: keys chosen to collide cost nothing extra. Most are told apart by their beginnings, which
+    /// need no look at the text.
+    fn repeated_sorted(&self, keys: &mut [(u64, u32)]) -> Option<usize> {
+        keys.sort_unstable_by(|(one, a), (other, b)| {
+            one.cmp(other).then_with(|| self.key_at(*a).0.cmp(self.key_at(*b).0)).then(a.cmp(b))
+        });
         keys.windows(2)
             .filter_map(|pair| match pair {
-                [a, b] if self.key_at(*a).0 == self.key_at(*b).0 => Some(self.key_at(*b).1),
+                [(one, a), (other, b)] if one == other && self.key_at(*a).0 == self.key_at(*b).0 => {
+                    Some(self.key_at(*b).1)
+                }
                 _ => None,
             })
             .min()

@@ -1,0 +1,99 @@
+//! The record's JSON file and what is made of it: digests, comparisons, schemas.
+
+use portcullis::message::json::{Document, Kind, Limits, Value};
+use portcullis::policy::Label;
+use portcullis::record::{Definitions, Digest, Record, RecordSource, definitions_file, differences};
+use serde_json::{Map, json};
+
+const LIMITS: Limits = Limits { depth: 128, nodes: 1 << 20 };
+
+/// The file.
+pub fn check(data: &[u8]) {
+    let definitions = match Definitions::read(data.to_vec()) {
+        Ok(definitions) => definitions,
+        Err(faults) => {
+            assert!(
+                !faults.is_empty() && faults.iter().all(|fault| fault.at <= data.len() && !fault.message.is_empty())
+            );
+            return;
+        }
+    };
+    let document = Document::read(data.to_vec(), LIMITS).expect("what a file of definitions is");
+    let root = document.root();
+    let members: Vec<(&str, Value<'_>)> = root
+        .get("definitions")
+        .expect("definitions")
+        .entries()
+        .filter_map(|(key, value)| Some((key.as_str()?, value)))
+        .collect();
+    let mut priced = Map::new();
+    let mut broken = Map::new();
+    for (label, definition) in &members {
+        let Ok((digest, canonical)) = Digest::of(*definition) else { return };
+        assert!(differences(*definition, *definition).is_empty(), "a definition differs from itself");
+        let again = Document::read(canonical.clone(), LIMITS).expect("a canonical form is JSON");
+        assert_eq!(Digest::of(again.root()).expect("a digest"), (digest, canonical), "a canonical form is its own");
+        assert!(differences(*definition, again.root()).is_empty(), "the canonical form says the same");
+        let entry = |digest: String| {
+            let uri = ["uri", "uriTemplate"].into_iter().find_map(|name| definition.get(name)?.as_str());
+            let mut entry = json!({"permission": "cases:read", "digest": digest});
+            if let Some(uri) = uri.filter(|_| label.starts_with("resource:")) {
+                entry["uri"] = uri.into();
+            }
+            entry
+        };
+        priced.insert((*label).to_owned(), entry(digest.to_string()));
+        broken.insert((*label).to_owned(), entry(flipped(digest)));
+    }
+    rewritten(root, &members);
+    let any = broken.keys().any(|label| label.parse::<Label>().is_ok());
+    if let Ok((record, _)) = Record::build(&source(&priced), &definitions) {
+        assert!(Record::build(&source(&broken), &definitions).is_err() || !any, "a digest that does not fit loads");
+        used(&record);
+    }
+}
+
+fn source(capabilities: &Map<String, serde_json::Value>) -> RecordSource {
+    serde_json::from_value(json!({"definitions": "record.json", "capabilities": capabilities})).expect("a record")
+}
+
+fn flipped(digest: Digest) -> String {
+    let mut text = digest.to_string();
+    let last = if text.pop() == Some('0') { '1' } else { '0' };
+    text.push(last);
+    text
+}
+
+/// The file as `portcullis record` writes it says the same.
+fn rewritten(root: Value<'_>, members: &[(&str, Value<'_>)]) {
+    let labels: Vec<(Label, Value<'_>)> =
+        members.iter().filter_map(|(label, value)| Some((label.parse().ok()?, *value))).collect();
+    let mut names: Vec<&Label> = labels.iter().map(|(label, _)| label).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() < labels.len() {
+        return;
+    }
+    let instructions = root.get("instructions").and_then(|text| text.as_str());
+    let text = definitions_file(instructions, labels.iter().map(|(label, value)| (label, *value)));
+    Definitions::read(text.clone().into_bytes()).expect("what was written can be read");
+    let again = Document::read(text.into_bytes(), LIMITS).expect("JSON");
+    assert_eq!(again.root().get("instructions").and_then(|text| text.as_str()), instructions);
+    for (label, value) in &labels {
+        let written = again.root().path(&["definitions", &label.to_string()]).expect("the definition");
+        assert_eq!(Digest::of(written), Digest::of(*value), "the digest of {label} survives");
+    }
+}
+
+/// Its schemas judge anything in bounded time, and the same way twice.
+fn used(record: &Record) {
+    for (_, entry) in record.entries() {
+        let empty = Document::read(b"{}".to_vec(), LIMITS).expect("JSON");
+        for schema in [entry.input(), entry.output()].into_iter().flatten().flatten() {
+            for instance in [empty.root(), entry.document().root()] {
+                assert_eq!(schema.check(instance), schema.check(instance), "one instance, two opinions");
+            }
+        }
+        assert_eq!(entry.document().root().kind(), Kind::Object);
+    }
+}
