@@ -20,15 +20,15 @@ demo:
 	$(CARGO) build --locked
 	exec target/debug/portcullis demo $(if $(filter 1,$(ONCE)),--once)
 
-test: lint tools deny
+# The test runner goes last, so that its summary is what stands at the end.
+test: lint tools deny fuzz-smoke
 	$(CARGO) test --locked --doc --quiet
 	$(CARGO) $(RUN) --locked --lib --bins --tests --no-fail-fast
-	@scripts/fuzz.sh 20
 
-fuzz:
+fuzz: tools
 	@scripts/fuzz.sh $(or $(FUZZ_SECONDS),300)
 
-fuzz-smoke:
+fuzz-smoke: tools
 	@scripts/fuzz.sh 20
 
 check: lint
