@@ -11,8 +11,8 @@ use portcullis::extproc::wire::external_processor_server::ExternalProcessorServe
 use portcullis::extproc::wire::processing_response::Response;
 use portcullis::extproc::wire::value::Kind;
 use portcullis::extproc::wire::{ProcessingResponse, Struct, body_mutation};
-use portcullis::telemetry::audit::Audit;
-use portcullis::telemetry::counters::Counters;
+use portcullis::telemetry::settings::Settings;
+use portcullis::telemetry::{Known, Telemetry};
 use prost::Message as _;
 use tokio::runtime::{Builder, Runtime};
 use tonic::codegen::Service as _;
@@ -22,8 +22,9 @@ use super::seen::{Seen, Told};
 use super::world::World;
 
 thread_local! {
-    static DOOR: RefCell<(World, Runtime)> = RefCell::new((
+    static DOOR: RefCell<(World, Telemetry, Runtime)> = RefCell::new((
         World::new(&[]),
+        Telemetry::start(&Settings { stdout: false, ..Settings::default() }, &Known::new()).expect("telemetry"),
         Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime"),
     ));
 }
@@ -43,15 +44,14 @@ pub fn run(data: &[u8]) -> Seen {
         sent.extend_from_slice(&u32::try_from(message.len()).expect("two bytes of length").to_be_bytes());
         sent.extend_from_slice(message);
     }
-    DOOR.with_borrow_mut(|(world, runtime)| {
+    DOOR.with_borrow_mut(|(world, telemetry, runtime)| {
         world.begin(true);
-        runtime.block_on(converse(world, sent))
+        runtime.block_on(converse(world, telemetry, sent))
     })
 }
 
-async fn converse(world: &World, sent: Vec<u8>) -> Seen {
-    let counters = Arc::new(Counters::new(vec!["cases".into(), "pages".into()]));
-    let (audit, _) = Audit::start(None, Arc::clone(&counters)).expect("no thread is needed");
+async fn converse(world: &World, telemetry: &Telemetry, sent: Vec<u8>) -> Seen {
+    let (audit, counters) = (telemetry.audit().clone(), Arc::clone(telemetry.counters()));
     let service = Service::new(Arc::clone(&world.snapshot), audit, counters, 8).expect("random bytes");
     let request = http::Request::post("/envoy.service.ext_proc.v3.ExternalProcessor/Process")
         .header("content-type", "application/grpc")

@@ -278,7 +278,7 @@ fn ruling(input: &mut Input<'_>) -> Ruling {
         1 => object(Instead::Answered(input.pick(&[r#"{"content":[]}"#, "{", "1", ""]).to_owned())),
         _ => Decision::Allow,
     };
-    Ruling { decision, shadowed: Vec::new(), notes: Vec::new() }
+    Ruling { decision, shadowed: Vec::new(), notes: Vec::new(), asked: Vec::new() }
 }
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> Headers {
