@@ -41,8 +41,8 @@ use audit::logs::Logs;
 use audit::{Audit, Outlets, Sink};
 use counters::Counters;
 use metrics::Metrics;
-use recent::Recent;
 use otlp::{Signal, Target, variable};
+use recent::Recent;
 use settings::Settings;
 
 /// The contracts of `proto/`, generated.

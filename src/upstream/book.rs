@@ -278,7 +278,8 @@ impl Book {
     pub fn drifts(&self) -> Vec<Drift> {
         let drift = |(label, slot): (&Label, &Slot)| {
             let state = slot.lock();
-            let drift = || Drift { label: label.clone(), recorded: Arc::clone(&slot.entry), offered: state.offered.clone() };
+            let drift =
+                || Drift { label: label.clone(), recorded: Arc::clone(&slot.entry), offered: state.offered.clone() };
             state.told.then(drift)
         };
         let mut drifts: Vec<Drift> = self.slots.iter().filter_map(drift).collect();
@@ -301,13 +302,7 @@ impl Slot {
 
 impl State {
     /// It does not match. Believed whenever it comes, also late.
-    fn condemn(
-        &mut self,
-        standing: Standing,
-        offered: Option<Arc<str>>,
-        at: Instant,
-        label: &Label,
-    ) -> Option<Event> {
+    fn condemn(&mut self, standing: Standing, offered: Option<Arc<str>>, at: Instant, label: &Label) -> Option<Event> {
         let what = match &standing {
             Standing::Changed(fields) => What::Changed(Arc::clone(fields)),
             _ => What::Gone,
