@@ -51,8 +51,9 @@ function age(seconds) {
 // Puts `rows` (keyed) into `body` and leaves alone what is there already, so that a selection survives.
 function keyed(body, rows, make) {
   const old = new Map([...body.children].map((row) => [row.dataset.key, row]));
-  const wanted = rows.map(([key, value]) => old.get(key) ?? Object.assign(make(value), {}) ).map((row, at) => {
-    row.dataset.key = rows[at][0];
+  const wanted = rows.map(([key, value]) => {
+    const row = old.get(key) ?? make(value);
+    row.dataset.key = key;
     return row;
   });
   const keep = new Set(wanted);
@@ -289,11 +290,11 @@ function access() {
     const roles = one.roles.map((name, at) => [name, at]).filter(([name]) => has(name));
     const rules = one.rules.filter((rule) => has(rule.who, ...rule.roles));
     const [shownRows, shownRoles] = [roles.length ? all(one.capabilities, rows) : rows, all(one.roles.map((name, at) => [name, at]), roles)];
-    const titles = el('tr', {}, el('th', { scope: 'col' }, 'Capability'), el('th', { scope: 'col' }, 'Permission'), el('th', { scope: 'col' }, 'Scopes'),
+    const titles = el('tr', {}, el('th', { scope: 'col' }, 'Capability'), el('th', { scope: 'col', class: 'permission' }, 'Permission'), el('th', { scope: 'col', class: 'permission' }, 'Scopes'),
       ...shownRoles.map(([name]) => el('th', { scope: 'col', class: 'cell' }, text(name))));
     const body = shownRows.slice(0, ROWS).map((row) => {
       const may = new Set(row.roles);
-      return el('tr', {}, el('th', { scope: 'row' }, code(row.label)), el('td', { class: 'permission' }, text(row.permission)), el('td', { class: 'permission' }, text(row.scopes.join(' ') || '–')),
+      return el('tr', {}, el('th', { scope: 'row' }, code(row.label), el('span', { class: 'sub text narrow' }, [row.permission, ...row.scopes].join(' '))), el('td', { class: 'permission' }, text(row.permission)), el('td', { class: 'permission' }, text(row.scopes.join(' ') || '–')),
         ...shownRoles.map(([, at]) => el('td', { class: `cell ${may.has(at) ? 'yes' : 'no'}` }, el('span', { class: 'vh' }, may.has(at) ? 'yes' : 'no'))));
     });
     const box = (label, ...children) => el('div', { class: 'scroll matrix-box', tabindex: '0', role: 'region', 'aria-label': label }, ...children);
