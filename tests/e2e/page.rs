@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::clients::said;
-use crate::support::{Answer, Reply, Request, Seen, Stack, fixture, free_port, mcp, root, substitute, wait_for};
+use crate::support::{Answer, Reply, Request, Seen, Stack, fixture, free_port, mcp, root, wait_for};
 
 /// A description that would do harm as markup, turns what follows around, and has no place to break a line.
 const HOSTILE: &str =
@@ -112,13 +112,13 @@ fn the_page_shows_refusals_as_they_come_and_drift_side_by_side_and_hostile_text_
     assert_eq!(shown.unseen, ["U+202E", "U+202C", "U+200B"]);
     assert_eq!((shown.images, &shown.hit, shown.inert), (0, &Value::Null, true));
     assert_eq!((shown.violations, shown.errors), (vec![], vec![]));
-    assert_eq!(shown.asked, [format!("127.0.0.1:{port}"), "data:".to_owned()], "it works offline");
+    assert_eq!(shown.asked, [format!("127.0.0.1:{port}")], "it works offline");
 
     for cell in ["tool:search_cases reader yes", "tool:update_case reader no", "tool:update_case editor yes"] {
         assert!(shown.cells.iter().any(|own| own == cell), "expected {cell} in {:?}", shown.cells);
     }
     assert!(shown.captions && shown.filtered == 1, "{}", shown.filtered);
-    assert!(shown.phone.0 <= shown.phone.1, "the phone scrolls sideways: {:?}", shown.phone);
+    assert_eq!(shown.phone, (390, 390), "the phone scrolls sideways");
 }
 
 #[test]

@@ -42,7 +42,7 @@ try {
   const errors = [], asked = new Set();
   page.on('pageerror', (fault) => errors.push(String(fault)));
   page.on('dialog', (dialog) => { errors.push(dialog.message()); dialog.dismiss(); });
-  page.on('request', (request) => asked.add(new URL(request.url()).protocol === 'data:' ? 'data:' : new URL(request.url()).host));
+  page.on('request', (request) => request.url().startsWith('data:') || asked.add(new URL(request.url()).host));
   await page.evaluateOnNewDocument(() => {
     globalThis.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
