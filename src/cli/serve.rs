@@ -7,7 +7,7 @@ mod reload;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -44,7 +44,7 @@ pub struct ServeArgs {
 /// The configuration has faults, an address cannot be bound, or the transport fails.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let logging = log::start();
-    let keys = KeyStores::new();
+    let (keys, begun) = (KeyStores::new(), SystemTime::now());
     let Loaded { serving, faults, warnings, files } = config::load(&args.config, &keys);
     for warning in &warnings {
         tracing::warn!("{warning}");
@@ -58,6 +58,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     logging.configure(serving.telemetry.log.as_deref()).map_err(anyhow::Error::msg)?;
     let telemetry = Telemetry::start(&serving.telemetry, &serving.snapshot.known())?;
     let contents = Contents::read(files.iter().map(PathBuf::as_path));
+    // A file that changed between the two looks would be taken for what was loaded, until it changes again.
+    let loaded = Looked { again: contents.written_since(begun), contents };
     let mut builder = if serving.worker_threads > 1 {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(serving.worker_threads);
@@ -66,7 +68,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_current_thread()
     };
     let runtime = builder.enable_all().build().context("cannot start the runtime")?;
-    let served = runtime.block_on(serve(serving, keys, &args.config, contents, logging, &telemetry));
+    let served = runtime.block_on(serve(serving, keys, &args.config, loaded, logging, &telemetry));
     // Streams that are still open are cut: Envoy refuses or ends what they belong to. Their audit records are written yet.
     runtime.shutdown_timeout(if served.is_ok() { LAST } else { Duration::ZERO });
     // Last, so that it tells of everything; told twice to end, nothing is waited for.
@@ -79,12 +81,18 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What stands in the files that were loaded, and whether to load them once more.
+struct Looked {
+    contents: Contents,
+    again: bool,
+}
+
 /// Serves, and tells whether the end was to be at once.
 async fn serve(
     serving: Serving,
     keys: KeyStores,
     config: &Path,
-    contents: Contents,
+    Looked { contents, again }: Looked,
     logging: log::Handle,
     telemetry: &Telemetry,
 ) -> anyhow::Result<bool> {
@@ -121,7 +129,7 @@ async fn serve(
         started,
         kept,
     };
-    tokio::spawn(reloader.run(contents, hangups));
+    tokio::spawn(reloader.run(contents, again, hangups));
     tracing::info!(%address, "serving");
     let readiness = Arc::new(Readiness::new(service.clone()));
     if let (Some(listen), Some(listener)) = (admin, admin_listener) {

@@ -104,8 +104,8 @@ fn status_and_metrics_tell_what_is_and_nothing_secret() {
     assert_ne!(after["configuration"]["digest"], configuration["digest"]);
     let metrics = get(port, "/metrics").text();
     for line in [
-        "portcullis_decisions_total{server=\"cases\",mcp_method_name=\"tools/call\",decision=\"allow\"} 1",
-        "portcullis_decisions_total{server=\"cases\",mcp_method_name=\"tools/call\",decision=\"refuse\",reason=\"policy.not_permitted\"} 1",
+        "portcullis_decisions_total{capability=\"tool:search_cases\",decision=\"allow\",enforced=\"true\",mcp_method_name=\"tools/call\",server=\"cases\"} 1",
+        "portcullis_decisions_total{capability=\"tool:update_case\",decision=\"refuse\",enforced=\"true\",mcp_method_name=\"tools/call\",reason=\"policy.not_permitted\",server=\"cases\"} 1",
         "portcullis_config_generation 2",
         "portcullis_config_reloads_total{result=\"ok\"} 1",
         "portcullis_config_reloads_total{result=\"failed\"} 1",

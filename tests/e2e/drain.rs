@@ -161,7 +161,6 @@ fn open_answers_end_properly() {
     let mut told: Vec<_> = records.iter().map(|record| record["decision"].as_str().unwrap_or_default()).collect();
     told.sort_unstable();
     assert_eq!(told, ["allow", "allow", "refuse", "refuse", "refuse"], "{records:#?}");
-    assert!(stack.portcullis.log().contains("\"portcullis.decisions\""), "{}", stack.portcullis.log());
 }
 
 /// Joins all five.

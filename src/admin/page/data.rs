@@ -34,7 +34,7 @@ pub(in crate::admin) fn live(admin: &Admin, page: &Page) -> Value {
     })
 }
 
-fn refusal(refusal: &Refusal) -> Value {
+pub(super) fn refusal(refusal: &Refusal) -> Value {
     let at = humantime::format_rfc3339_millis(refusal.at).to_string();
     let Refusal { id, reason, rung, enforced, server, method, capability, principal, detail, at: SystemTime { .. } } =
         refusal;
@@ -47,9 +47,16 @@ fn refusal(refusal: &Refusal) -> Value {
 /// Drift with both texts, and who may call what.
 pub(in crate::admin) fn details(admin: &Admin) -> Value {
     let snapshot = admin.service.snapshot();
-    let drifts = drifts(&snapshot);
+    let mut details = compared(&snapshot);
+    if let Some(details) = details.as_object_mut() {
+        details.insert("details".to_owned(), version(admin, &snapshot).into());
+    }
+    details
+}
+
+pub(super) fn compared(snapshot: &Snapshot) -> Value {
+    let drifts = drifts(snapshot);
     json!({
-        "details": version(admin, &snapshot),
         "drift": drifts.iter().take(SIDE_BY_SIDE).map(|(server, drift)| side_by_side(server, drift)).collect::<Vec<_>>(),
         "drift_more": drifts.len().saturating_sub(SIDE_BY_SIDE),
         "access": snapshot.servers().iter().map(|server| access(server)).collect::<Vec<_>>(),
@@ -73,7 +80,7 @@ fn drifts(snapshot: &Snapshot) -> Vec<(&Server, Drift)> {
     servers.flat_map(|server| of(server).into_iter().map(|drift| (&**server, drift))).collect()
 }
 
-pub(super) fn side_by_side(server: &Server, drift: &Drift) -> Value {
+fn side_by_side(server: &Server, drift: &Drift) -> Value {
     let recorded = String::from_utf8_lossy(drift.recorded.canonical());
     let shown = recorded.get(..recorded.floor_char_boundary(SHOWN)).unwrap_or_default();
     // The other side was cut when it was kept.

@@ -108,9 +108,9 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// Looks whenever something may have changed, and on each SIGHUP. `contents` is what was loaded.
-    pub(super) async fn run(mut self, mut contents: Contents, mut hangups: Signal) {
-        let (mut watch, mut asked) = (Watch::new(), false);
+    /// Looks whenever something may have changed, and on each SIGHUP. `contents` is what was loaded; `asked`: load it again.
+    pub(super) async fn run(mut self, mut contents: Contents, mut asked: bool, mut hangups: Signal) {
+        let mut watch = Watch::new();
         loop {
             watch.follow(contents.files());
             // Whatever changed before the watches stood was heard by none, so one look follows them.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 
@@ -21,6 +22,19 @@ impl Contents {
     #[must_use]
     pub fn agrees(&self, other: &Self) -> bool {
         self.0.iter().all(|(file, content)| other.0.get(file).is_none_or(|known| known == content))
+    }
+
+    /// Whether any of the files, or the folder in which it stands (a symlink may have been swapped), was written at `since` or
+    /// later, as far as their times tell. Blocks.
+    ///
+    /// What was loaded since then may be older than what is here.
+    #[must_use]
+    pub fn written_since(&self, since: SystemTime) -> bool {
+        let late = |path: &Path| {
+            let written = std::fs::metadata(path).and_then(|data| data.modified());
+            written.is_ok_and(|written| written >= since)
+        };
+        self.0.keys().any(|file| late(file) || file.parent().is_some_and(late))
     }
 
     /// The files.

@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::{Board, Contents, Watch};
 
@@ -99,4 +99,21 @@ fn a_refused_reload_stays_on_the_board_until_the_next_good_one() {
     assert_eq!((standing.generation, &*standing.digest, standing.fault.is_none()), (2, "two", true));
     let values: Vec<u64> = board.samples().iter().map(|sample| sample.value).collect();
     assert_eq!(values, [2, 1, 1]);
+}
+
+#[test]
+fn what_was_written_while_it_was_loaded_is_loaded_again() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let long_ago = SystemTime::now() - Duration::from_hours(1);
+    let file = dir.path().join("policy.yaml");
+    let age = |path: &Path| fs::File::open(path).expect("it opens").set_modified(long_ago).expect("its time is set");
+    let contents = || Contents::read([&*file]);
+    let since = SystemTime::now() - Duration::from_mins(1);
+    fs::write(&file, "1").expect("a file");
+    assert!(contents().written_since(since), "just written");
+    age(&file);
+    assert!(contents().written_since(since), "its folder was just changed");
+    age(dir.path());
+    assert!(!contents().written_since(since));
+    assert!(!Contents::read([]).written_since(since));
 }
