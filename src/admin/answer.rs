@@ -8,6 +8,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 
 use super::Admin;
+use super::page::{details, document, live};
 use super::status::status;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -28,6 +29,7 @@ pub(super) fn answer<B>(admin: &Admin, request: &Request<B>, local: IpAddr) -> R
         "/readyz" => ready(admin),
         "/metrics" => respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", (admin.metrics)()),
         "/status" => respond(StatusCode::OK, "application/json", format!("{:#}\n", status(admin))),
+        "/" | "/page.json" => page(admin, request),
         _ => text(StatusCode::NOT_FOUND, "There are /healthz, /readyz, /metrics and /status.\n"),
     }
 }
@@ -38,6 +40,21 @@ fn called<B>(admin: &Admin, request: &Request<B>, local: IpAddr) -> bool {
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
     let named = |host: &str| admin.hosts.admit(host, local);
     host.to_str().is_ok_and(named) && request.uri().authority().is_none_or(|authority| named(authority.as_str()))
+}
+
+/// The page and what it asks for, where it is on.
+fn page<B>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>> {
+    let Some(page) = &admin.page else {
+        let said =
+            "There is no page here: listen.admin.page is off. There are /healthz, /readyz, /metrics and /status.\n";
+        return text(StatusCode::NOT_FOUND, said);
+    };
+    let data = match (request.uri().path(), request.uri().query()) {
+        ("/", _) => return document(),
+        (_, Some("details")) => details(admin),
+        _ => live(admin, page),
+    };
+    respond(StatusCode::OK, "application/json", data.to_string())
 }
 
 fn ready(admin: &Admin) -> Response<Full<Bytes>> {
@@ -52,12 +69,13 @@ fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
     respond(status, TEXT, body)
 }
 
-fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+pub(super) fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+    headers.insert(HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
     response
 }

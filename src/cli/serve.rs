@@ -7,13 +7,13 @@ mod reload;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use portcullis::admin::{self, Admin, Hosts, Readiness};
+use portcullis::admin::{self, Admin, Hosts, Page, Readiness};
 use portcullis::config::reload::{Board, Contents};
 use portcullis::config::{self, Loaded, Serving};
 use portcullis::extproc::listen::{self, Listener};
@@ -140,6 +140,11 @@ async fn serve(
             board: Arc::clone(&board),
             service: service.clone(),
             metrics: Box::new(move || metrics.prometheus()),
+            page: telemetry.recent().map(|recent| Page {
+                recent: Arc::clone(recent),
+                counters: Arc::clone(telemetry.counters()),
+                since: Instant::now(),
+            }),
         };
         tracing::info!(address = %listen.address, "the admin listener serves");
         tokio::spawn(admin::serve(listener, Arc::new(admin)));

@@ -102,7 +102,7 @@ impl Cases {
         };
         let (root, mut faults) = Node::parse(&text);
         let Some(mut root) = root else { return Err(placed(faults)) };
-        let (source, more) = deserialize::load::<CasesSource>(&mut root, |_, _| None);
+        let (source, more) = deserialize::load::<CasesSource>(&mut root);
         faults.extend(more);
         let Some(source) = source.filter(|_| faults.is_empty()) else { return Err(placed(faults)) };
         let cases = Self { file: file.to_owned(), source, root };

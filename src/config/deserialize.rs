@@ -24,17 +24,10 @@ const MAX_ROUNDS: usize = 200;
 /// The name under which a type that is a file or the content of that file asks for its form; see [`super::FileOr`].
 pub(crate) const FILE_OR_INLINE: &str = "$file_or_inline";
 
-/// Says of a path (indices left out: `servers.gates`) and the text of its value, when it is a scalar, that it is known
-/// but not available in this version.
-pub(crate) type Unavailable = fn(path: &str, text: Option<&str>) -> Option<&'static str>;
-
 /// Reads a `T` out of `root`, leaving in `root` exactly what the result was made of.
 ///
 /// Returns `None` when the root itself cannot be read once everything that is wrong is taken out.
-pub(crate) fn load<T: DeserializeOwned + JsonSchema>(
-    root: &mut Node,
-    unavailable: Unavailable,
-) -> (Option<T>, Vec<PlacedFault>) {
+pub(crate) fn load<T: DeserializeOwned + JsonSchema>(root: &mut Node) -> (Option<T>, Vec<PlacedFault>) {
     let mut faults = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let fault = match T::deserialize(Reader { node: root }) {
@@ -42,7 +35,7 @@ pub(crate) fn load<T: DeserializeOwned + JsonSchema>(
             Err(fault) => fault.at(root.id),
         };
         let Some(site) = fault.site() else { return (None, faults) };
-        faults.extend(report::<T>(root, site, &fault, unavailable));
+        faults.extend(report::<T>(root, site, &fault));
         if site.id == root.id || !root.remove(site.id) {
             return (None, faults);
         }
@@ -51,7 +44,7 @@ pub(crate) fn load<T: DeserializeOwned + JsonSchema>(
 }
 
 /// What to tell about `fault`, unless it only follows from one that was told already.
-fn report<T: JsonSchema>(root: &Node, site: Site, fault: &Fault, unavailable: Unavailable) -> Vec<PlacedFault> {
+fn report<T: JsonSchema>(root: &Node, site: Site, fault: &Fault) -> Vec<PlacedFault> {
     let Some(node) = root.find(site.id) else { return Vec::new() };
     let key = root.key_of(site.id);
     let told = |on_key: bool, message: String| PlacedFault {
@@ -67,26 +60,6 @@ fn report<T: JsonSchema>(root: &Node, site: Site, fault: &Fault, unavailable: Un
             .collect(),
         // Whoever counts what a mapping holds counts wrong once something was taken out.
         Kind::Other(_) if node.dropped(|_| true) => Vec::new(),
-        Kind::UnknownName(message) => {
-            vec![told(site.on_key, known_elsewhere(node, unavailable).unwrap_or_else(|| message.clone()))]
-        }
         Kind::Other(message) => vec![told(site.on_key, message.clone())],
     }
-}
-
-fn known_elsewhere(node: &Node, unavailable: Unavailable) -> Option<String> {
-    let what = unavailable(&generic(&node.path), node.text())?;
-    Some(format!("{what} is not available in this version of Portcullis; remove it"))
-}
-
-/// A path without its indices.
-fn generic(path: &str) -> String {
-    let mut inside = false;
-    path.chars()
-        .filter(|c| {
-            let was_inside = inside;
-            inside = (was_inside || *c == '[') && *c != ']';
-            !was_inside && *c != '['
-        })
-        .collect()
 }

@@ -15,7 +15,7 @@ use super::tree::Node;
 pub fn document(file: &Path, text: &str) -> Result<Value, Vec<Located>> {
     let (root, mut faults) = Node::parse(text);
     let value = root.and_then(|mut root| {
-        let (value, more) = deserialize::load::<Value>(&mut root, |_, _| None);
+        let (value, more) = deserialize::load::<Value>(&mut root);
         faults.extend(more);
         value
     });

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use super::deserialize;
 use super::located::Located;
-use super::model::{Configuration, Envoy, Period, Unmatched, unavailable};
+use super::model::{Configuration, Envoy, Period, Unmatched};
 use super::tree::Node;
 use crate::identity::KeyStores;
 use crate::ladder::budget::HeldAnswers;
@@ -66,7 +66,7 @@ fn read(path: &Path, keys: &KeyStores, before: &Kept, report: &mut Report) -> Op
     let mut root = documents::tree(path, report)?;
     let base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
     let documents = Documents::read(&root, &base, report);
-    let (configuration, faults) = deserialize::load::<Configuration>(&mut root, unavailable);
+    let (configuration, faults) = deserialize::load::<Configuration>(&mut root);
     report.placed(path, faults);
     let configuration = configuration?;
     let context = Context { path, base: &base, root: &root, documents: &documents, keys, before };

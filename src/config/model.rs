@@ -1,8 +1,8 @@
 //! `portcullis.yaml` as types: what each key means, its default, and its JSON Schema, in the order of the file.
 //!
 //! Required keys whose value can be faulty in many ways are optional here and asked for by [`super::load()`]: their fault
-//! must not hide those of everything beside them. Every struct refuses unknown keys. A key exists here only when this version acts on it; keys of later versions are
-//! named in [`unavailable`], so that their refusal says so.
+//! must not hide those of everything beside them. Every struct refuses unknown keys. A key exists here only when this version
+//! acts on it.
 
 mod envoy;
 mod listen;
@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 pub use crate::screen::ScreenSource;
 pub use envoy::Envoy;
-pub use listen::{AdminListener, ExtProcListener, Listen, ServerTls, TcpListener};
+pub use listen::{AdminListener, AdminPage, ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{
     AuthorizationServer, Concurrency, Denials, Depth, Disclose, Kind, Limits, Mode, ProtocolVersion, RecordFile,
@@ -134,16 +134,5 @@ pub struct DrainSource {
 impl Default for DrainSource {
     fn default() -> Self {
         Self { delay: None, timeout: Period::seconds(10) }
-    }
-}
-
-/// Says of a key or value of `portcullis.yaml` that it belongs to a later version.
-///
-/// `path` has no indices (`servers.gates`); `text` is the value when it is a scalar.
-#[must_use]
-pub fn unavailable(path: &str, text: Option<&str>) -> Option<&'static str> {
-    match (path, text) {
-        ("listen.admin.page", _) => Some("the admin page (`page`)"),
-        _ => None,
     }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::deserialize;
 use super::load::{Recording, recording as compile};
 use super::located::Located;
-use super::model::{Configuration, unavailable};
+use super::model::Configuration;
 use super::tree::{Node, Place};
 use crate::policy::Label;
 use crate::record::{Approved, Definitions};
@@ -33,7 +33,7 @@ pub fn recording(path: &Path, server: Option<&str>) -> Result<Recording, Vec<Loc
         faults.into_iter().map(|fault| at(path, fault.place, &fault.path, &fault.message)).collect()
     };
     let Some(mut root) = root else { return Err(located(faults)) };
-    let (configuration, faults) = deserialize::load::<Configuration>(&mut root, unavailable);
+    let (configuration, faults) = deserialize::load::<Configuration>(&mut root);
     let Some(configuration) = configuration else { return Err(located(faults)) };
     let named =
         |index: &usize| configuration.servers.get(*index).is_some_and(|own| server.is_none_or(|name| own.name == name));

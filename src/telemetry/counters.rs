@@ -196,6 +196,26 @@ impl Counters {
         self.streams_open.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Decisions by outcome in the order of [`Outcome::ALL`], of all servers together, and how many of them a refusal was
+    /// only recorded of. Goes down when a reload takes a server away.
+    #[must_use]
+    pub fn outcomes(&self) -> ([u64; Outcome::ALL.len()], u64) {
+        let (mut sums, mut recorded) = ([0_u64; Outcome::ALL.len()], 0_u64);
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        for cells in servers.values().chain([&self.nobody]) {
+            for (decision, counter) in &*cells.decisions.read().unwrap_or_else(PoisonError::into_inner) {
+                let count = counter.load(Ordering::Relaxed);
+                if let Some(sum) = sums.get_mut(decision.outcome as usize) {
+                    *sum = sum.saturating_add(count);
+                }
+                if decision.reason.is_some() && decision.outcome != Outcome::Refused {
+                    recorded = recorded.saturating_add(count);
+                }
+            }
+        }
+        (sums, recorded)
+    }
+
     /// Every counter that is not zero, and those without labels.
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {

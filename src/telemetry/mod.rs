@@ -6,6 +6,7 @@
 //!      ▼                                             │
 //! audit queue ──▶ writer thread ── histograms ───────┘
 //!                      ├── spans ──▶ OTLP
+//!                      ├── the last refusals ──▶ the admin page
 //!                      └── events ──▶ JSON lines on standard output and in a file, OTLP logs
 //! ```
 //!
@@ -17,6 +18,7 @@ pub mod counters;
 pub mod log;
 pub mod metrics;
 pub mod otlp;
+pub mod recent;
 pub mod record;
 pub mod settings;
 mod traces;
@@ -40,6 +42,7 @@ use audit::{Audit, Outlets, Sink};
 use counters::Counters;
 use metrics::Metrics;
 use otlp::{Signal, Target, variable};
+use recent::Recent;
 use settings::Settings;
 
 /// The contracts of `proto/`, generated.
@@ -56,6 +59,7 @@ pub struct Telemetry {
     audit: Audit,
     counters: Arc<Counters>,
     metrics: Arc<Metrics>,
+    recent: Option<Arc<Recent>>,
     spans: Option<SdkTracerProvider>,
     writer: JoinHandle<()>,
     /// Where exporters' connections live; `None` without exporters.
@@ -111,15 +115,17 @@ impl Telemetry {
             }
         };
         drop(entered);
+        let recent = settings.recent.then(Arc::<Recent>::default);
         let outlets = Outlets {
             counters: Arc::clone(&counters),
             metrics: Arc::clone(&metrics),
             sinks: sinks(settings)?,
             spans,
             logs,
+            recent: recent.clone(),
         };
         let (audit, writer) = Audit::start(outlets, settings.when_full)?;
-        Ok(Self { audit, counters, metrics, spans: provider, writer, runtime })
+        Ok(Self { audit, counters, metrics, recent, spans: provider, writer, runtime })
     }
 
     /// Where records go.
@@ -138,6 +144,12 @@ impl Telemetry {
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// The last refusals; `None` unless [`Settings::recent`] asked for them.
+    #[must_use]
+    pub fn recent(&self) -> Option<&Arc<Recent>> {
+        self.recent.as_ref()
     }
 
     /// Writes what is queued, exports what is left, and ends; at most `patience`. Call it last, after the drain. Blocks.

@@ -26,6 +26,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Allowed, Self::Refused, Self::Passed, Self::Answered, Self::Aborted];
+
     /// The word in records, metadata and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

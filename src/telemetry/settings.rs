@@ -16,11 +16,13 @@ pub struct Settings {
     pub when_full: WhenFull,
     /// What is logged, in the syntax of `RUST_LOG`, which wins.
     pub log: Option<String>,
+    /// Whether the last refusals are kept, for the admin page ([`super::recent`]).
+    pub recent: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { otlp: None, stdout: true, file: None, when_full: WhenFull::Drop, log: None }
+        Self { otlp: None, stdout: true, file: None, when_full: WhenFull::Drop, log: None, recent: false }
     }
 }
 

@@ -20,11 +20,13 @@ use std::time::{Duration, Instant};
 
 use crate::message::json::Value;
 use crate::policy::{Kind, Label};
-use crate::record::{Entry, Listing, Record, differences};
+use crate::record::{Digest, Entry, Listing, Record, differences};
 
 /// How long "no longer offered" and "could not be listed" are remembered: so often at most can callers of something that
 /// is not there make us list the server.
 pub const NEGATIVE: Duration = Duration::from_secs(5);
+/// Most bytes that are kept of a definition which is not the recorded one: they are for a person to read.
+pub const SHOWN: usize = 32 * 1024;
 
 /// What is known about a capability (ladder.md, rung 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +72,17 @@ pub enum What {
     Again,
 }
 
+/// A capability that does not match its record, for a person to compare.
+#[derive(Clone, Debug)]
+pub struct Drift {
+    /// The capability.
+    pub label: Label,
+    /// What was approved.
+    pub recorded: Arc<Entry>,
+    /// What was offered in its place, in canonical form and cut after [`SHOWN`] bytes; `None` when nothing was.
+    pub offered: Option<Arc<str>>,
+}
+
 /// How often each kind was marked stale; see [`Book::marks`].
 pub type Marks = [u64; 3];
 
@@ -95,6 +108,8 @@ struct State {
     standing: Standing,
     /// Whether it was logged that it does not match.
     told: bool,
+    /// What was offered in the record's place when it was last condemned.
+    offered: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +128,7 @@ impl Book {
     #[must_use]
     pub fn new(record: &Record, interval: Duration) -> Self {
         let slot = |entry: &Arc<Entry>| {
-            let state = State { at: None, standing: Standing::Unknown, told: false };
+            let state = State { at: None, standing: Standing::Unknown, told: false, offered: None };
             Slot { entry: Arc::clone(entry), state: Mutex::new(state) }
         };
         let slots = record.entries().map(|(label, entry)| (label.clone(), slot(entry))).collect();
@@ -177,7 +192,8 @@ impl Book {
         let fields = differences(slot.entry.document().root(), entry);
         let mut state = slot.lock();
         if !fields.is_empty() {
-            return (Sighting::Changed, state.condemn(Standing::Changed(fields.into()), now, label));
+            let offered = Some(shown(entry));
+            return (Sighting::Changed, state.condemn(Standing::Changed(fields.into()), offered, now, label));
         }
         match state.standing {
             Standing::Unknown | Standing::Matched => {
@@ -195,11 +211,15 @@ impl Book {
     ///
     /// A match counts from the beginning, a refusal from the end: each the careful way.
     pub fn settle(&self, listing: &Listing, read: Range<Instant>, before: Marks) -> Vec<Event> {
-        let mut found: HashMap<&Label, Vec<String>> = HashMap::new();
+        let mut found: HashMap<&Label, (Vec<String>, Value<'_>)> = HashMap::new();
         for listed in &listing.entries {
             let Some(slot) = self.slots.get(&listed.label) else { continue };
-            let fields = differences(slot.entry.document().root(), listed.document.root());
-            let all = found.entry(&listed.label).or_default();
+            let offered = listed.document.root();
+            let fields = differences(slot.entry.document().root(), offered);
+            let (all, differing) = found.entry(&listed.label).or_insert((Vec::new(), offered));
+            if !fields.is_empty() {
+                *differing = offered;
+            }
             all.extend(fields);
             all.sort_unstable();
             all.dedup();
@@ -210,9 +230,9 @@ impl Book {
         for (label, slot) in self.slots.iter().filter(|(label, _)| listing.kinds.contains(&label.kind())) {
             let mut state = slot.lock();
             events.extend(match found.get(label) {
-                None => state.condemn(Standing::Gone, read.end, label),
-                Some(fields) if !fields.is_empty() => {
-                    state.condemn(Standing::Changed(fields.as_slice().into()), read.end, label)
+                None => state.condemn(Standing::Gone, None, read.end, label),
+                Some((fields, offered)) if !fields.is_empty() => {
+                    state.condemn(Standing::Changed(fields.as_slice().into()), Some(shown(*offered)), read.end, label)
                 }
                 // What was marked or seen changed since this listing began is not acquitted by it.
                 Some(_) if unmarked(label.kind()) => state.acquit(read.start, label),
@@ -253,6 +273,20 @@ impl Book {
         labels
     }
 
+    /// What the capabilities of [`Book::drift`] are recorded as and were offered as, sorted by label.
+    #[must_use]
+    pub fn drifts(&self) -> Vec<Drift> {
+        let drift = |(label, slot): (&Label, &Slot)| {
+            let state = slot.lock();
+            let drift =
+                || Drift { label: label.clone(), recorded: Arc::clone(&slot.entry), offered: state.offered.clone() };
+            state.told.then(drift)
+        };
+        let mut drifts: Vec<Drift> = self.slots.iter().filter_map(drift).collect();
+        drifts.sort_unstable_by(|one, other| one.label.cmp(&other.label));
+        drifts
+    }
+
     /// How many capabilities do not match at the moment, as far as is known.
     #[must_use]
     pub fn drifted(&self) -> usize {
@@ -268,12 +302,13 @@ impl Slot {
 
 impl State {
     /// It does not match. Believed whenever it comes, also late.
-    fn condemn(&mut self, standing: Standing, at: Instant, label: &Label) -> Option<Event> {
+    fn condemn(&mut self, standing: Standing, offered: Option<Arc<str>>, at: Instant, label: &Label) -> Option<Event> {
         let what = match &standing {
             Standing::Changed(fields) => What::Changed(Arc::clone(fields)),
             _ => What::Gone,
         };
         self.standing = standing;
+        self.offered = offered;
         self.at = self.at.max(Some(at));
         let first = !std::mem::replace(&mut self.told, true);
         first.then(|| Event { label: label.clone(), what })
@@ -285,9 +320,17 @@ impl State {
             return None;
         }
         self.standing = Standing::Matched;
+        self.offered = None;
         self.at = Some(at);
         std::mem::take(&mut self.told).then(|| Event { label: label.clone(), what: What::Again })
     }
+}
+
+/// What is kept of a definition that is not the recorded one.
+fn shown(definition: Value<'_>) -> Arc<str> {
+    let canonical = Digest::of(definition).ok().and_then(|(_, canonical)| String::from_utf8(canonical).ok());
+    let text = canonical.as_deref().unwrap_or_else(|| definition.raw());
+    text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default().into()
 }
 
 fn index(kind: Kind) -> usize {

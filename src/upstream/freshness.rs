@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use tokio::sync::OwnedMutexGuard;
 
-use super::book::{Book, Event, Marks, NEGATIVE, Sighting, Verdict, What};
+use super::book::{Book, Drift, Event, Marks, NEGATIVE, Sighting, Verdict, What};
 use super::client::{Client, ListingFault};
 use crate::message::json::Value;
 use crate::policy::{Kind, Label};
@@ -291,6 +291,12 @@ impl Freshness {
     #[must_use]
     pub fn drift(&self) -> Vec<String> {
         self.book.drift()
+    }
+
+    /// As [`Freshness::drift`], with what was recorded and what was offered.
+    #[must_use]
+    pub fn drifts(&self) -> Vec<Drift> {
+        self.book.drifts()
     }
 
     /// Listings by result, and the capabilities that do not match at the moment.

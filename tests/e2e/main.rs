@@ -21,6 +21,7 @@ mod gates;
 mod harness;
 mod identities;
 mod overload;
+mod page;
 mod record;
 mod reload;
 mod rungs;

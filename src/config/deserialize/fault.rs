@@ -30,8 +30,6 @@ pub(crate) enum Kind {
         /// The struct that has it, once known.
         of: Option<&'static str>,
     },
-    /// A key that the mapping does not have, or a word outside a closed list.
-    UnknownName(String),
     /// Everything else.
     Other(String),
 }
@@ -82,7 +80,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Kind::Missing { field, .. } => write!(f, "expected the key `{field}`"),
-            Kind::UnknownName(message) | Kind::Other(message) => f.write_str(message),
+            Kind::Other(message) => f.write_str(message),
         }
     }
 }
@@ -103,13 +101,13 @@ impl Error for Fault {
             Some(meant) => format!("expected a known key, found `{field}`; did you mean `{meant}`?"),
             None => format!("expected {}, found the unknown key `{field}`; remove it", one_of(expected)),
         };
-        Self { site: None, kind: Kind::UnknownName(message) }
+        Self::other(message)
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let hint = nearest(variant, expected).map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
         let message = format!("expected {}, found `{variant}`{hint}", one_of(expected));
-        Self { site: None, kind: Kind::UnknownName(message) }
+        Self::other(message)
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {

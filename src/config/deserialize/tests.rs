@@ -38,12 +38,7 @@ fn outcome(text: &str) -> (Option<Outer>, Vec<String>) {
     let (root, faults) = Node::parse(text);
     assert!(faults.is_empty(), "{faults:?}");
     let mut root = root.expect("a document");
-    let later = |path: &str, text: Option<&str>| match (path, text) {
-        ("gates", _) => Some("asking gates"),
-        ("choice", Some("shadow")) => Some("`shadow`"),
-        _ => None,
-    };
-    let (value, faults) = load(&mut root, later);
+    let (value, faults) = load(&mut root);
     let told = faults
         .iter()
         .map(|fault| format!("{}:{} {}: {}", fault.place.line, fault.place.column, fault.path, fault.message));
@@ -110,17 +105,6 @@ fn a_slip_of_the_pen_is_recognised() {
 }
 
 #[test]
-fn what_a_later_version_has_is_told_apart_from_a_typo() {
-    assert_eq!(
-        faults("name: x\ninner: {size: 1, on: true}\ngates: []\nchoice: shadow\n"),
-        [
-            "3:1 gates: asking gates is not available in this version of Portcullis; remove it",
-            "4:9 choice: `shadow` is not available in this version of Portcullis; remove it",
-        ]
-    );
-}
-
-#[test]
 fn the_forms_of_a_choice_are_checked() {
     let choice = |text: &str| faults(&format!("name: x\ninner: {{size: 1, on: true}}\nchoice: {text}\n"));
     assert_eq!(choice("{plain: 1}"), ["3:17 choice.plain: expected `plain` alone, found a value behind it"]);
@@ -142,7 +126,7 @@ fn a_number_that_cannot_be_held_exactly_is_refused() {
     }
     let told = |text: &str| {
         let mut root = Node::parse(&format!("value: {text}")).0.expect("a document");
-        let (value, faults) = load::<Any>(&mut root, |_, _| None);
+        let (value, faults) = load::<Any>(&mut root);
         value.map_or_else(|| faults[0].message.clone(), |any| any.value.to_string())
     };
     assert_eq!(told("18446744073709551615"), "18446744073709551615");

@@ -76,7 +76,7 @@ impl Documents {
 
 fn policy(path: &Path, report: &mut Report) -> Option<PolicyDocument> {
     let mut root = tree(path, report)?;
-    let (source, faults) = deserialize::load::<PolicySource>(&mut root, |_, _| None);
+    let (source, faults) = deserialize::load::<PolicySource>(&mut root);
     report.placed(path, faults);
     let policy = compile_policy(&source?, path, &root, report)?;
     Some(PolicyDocument { root, policy: Arc::new(policy) })
@@ -108,7 +108,7 @@ fn record(path: &Path, report: &mut Report) -> Option<RecordDocument> {
     // The definitions are read even where the rest is faulty.
     let named = root.get("definitions").and_then(Node::text).filter(|file| !file.is_empty());
     let definitions = named.and_then(|file| definitions(&path.parent().unwrap_or(Path::new("")).join(file), report));
-    let (source, faults) = deserialize::load::<RecordSource>(&mut root, |_, _| None);
+    let (source, faults) = deserialize::load::<RecordSource>(&mut root);
     report.placed(path, faults);
     Some(RecordDocument { root, source: source?, definitions: definitions? })
 }

@@ -8,7 +8,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use super::Context;
 use super::documents::bytes;
 use super::report::Report;
-use crate::config::model::{Configuration, ExtProcListener, Server, ServerTls, TcpListener};
+use crate::config::model::{AdminPage, Configuration, ExtProcListener, Server, ServerTls, TcpListener};
 use crate::extproc::listen::{Address, Tls};
 use crate::policy::Segment;
 use crate::upstream::CredentialSource;
@@ -55,6 +55,11 @@ pub(super) fn admin(configuration: &Configuration, context: &Context<'_>, report
             admin.address
         );
         report.fault(context.path, at(&["address".into()]), &message);
+    }
+    if !admin.address.ip().is_loopback() && admin.page == AdminPage::On {
+        let message = "the page names callers to everyone who can reach this address, for there is no login; turn it off, or \
+                       see to it that only operators can reach it";
+        report.warning(context.path, at(&["page".into()]), message);
     }
     for (index, host) in admin.hosts.iter().enumerate() {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);

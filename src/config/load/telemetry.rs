@@ -3,7 +3,7 @@
 use super::Context;
 use super::documents::bytes;
 use super::report::Report;
-use crate::config::model::{AuditStdout, Configuration, Otlp, OtlpProtocol, WhenFull};
+use crate::config::model::{AdminPage, AuditStdout, Configuration, Otlp, OtlpProtocol, WhenFull};
 use crate::policy::Segment;
 use crate::telemetry::log;
 use crate::telemetry::otlp;
@@ -16,6 +16,7 @@ pub(super) fn compile(configuration: &Configuration, context: &Context<'_>, repo
     if let Some(Err(fault)) = telemetry.log.as_deref().map(log::parse) {
         report.fault(context.path, context.root.locate(&at(&["log"])), &fault);
     }
+    let admin = configuration.listen.as_ref().and_then(|listen| listen.admin.as_ref());
     Settings {
         otlp: telemetry.otlp.as_ref().map(|otlp| collector(otlp, context, report)),
         stdout: telemetry.audit.stdout == AuditStdout::Json,
@@ -25,6 +26,7 @@ pub(super) fn compile(configuration: &Configuration, context: &Context<'_>, repo
             WhenFull::Refuse => settings::WhenFull::Refuse,
         },
         log: telemetry.log.clone(),
+        recent: admin.is_some_and(|admin| admin.page == AdminPage::On),
     }
 }
 

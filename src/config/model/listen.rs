@@ -19,7 +19,8 @@ pub struct Listen {
     pub admin: Option<AdminListener>,
 }
 
-/// The admin listener. It shows no secret and names no caller, and is for this host alone unless that is changed.
+/// The admin listener. It shows no secret and, but for its `page`, names no caller. It is for this host alone unless
+/// that is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdminListener {
@@ -34,6 +35,21 @@ pub struct AdminListener {
     /// Whoever calls it by another name is turned away: it may be a web page whose name resolves here.
     #[serde(default)]
     pub hosts: Vec<String>,
+    /// The page at `/`, which shows decisions, recent refusals, drift and who may call what, live. Unlike the rest of this
+    /// listener it names callers. Default `off`: in a pod the agent can reach loopback too.
+    #[serde(default)]
+    pub page: AdminPage,
+}
+
+/// Whether the admin listener has a page for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AdminPage {
+    /// There is none, and nothing is kept for it.
+    #[default]
+    Off,
+    /// At `/`.
+    On,
 }
 
 /// The listener of the external processor.

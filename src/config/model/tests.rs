@@ -20,7 +20,7 @@ fn raw(text: &str) -> Result<Configuration, Vec<String>> {
     let (root, faults) = Node::parse(text);
     assert!(faults.is_empty(), "{faults:?}");
     let mut root = root.expect("a document");
-    let (value, faults) = load::<Configuration>(&mut root, unavailable);
+    let (value, faults) = load::<Configuration>(&mut root);
     let told = faults.iter().map(|fault| format!("{}:{} {}", fault.place.line, fault.place.column, fault.message));
     if faults.is_empty() { Ok(value.expect("loads")) } else { Err(told.collect()) }
 }
@@ -134,12 +134,19 @@ fn the_listener_is_a_socket_or_an_address() {
 }
 
 #[test]
-fn later_keys_say_that_they_are_later() {
-    let told = raw("listen: {ext_proc: unix:/a, admin: {page: on}}\nservers: []\n").expect_err("page");
-    assert!(
-        told.iter().any(|told| told.contains("the admin page (`page`) is not available in this version")),
-        "{told:?}"
-    );
+fn the_admin_page_is_off_unless_it_is_on() {
+    let page = |text: &str| {
+        let text = format!("listen: {{ext_proc: unix:/a, admin: {{address: 127.0.0.1:1{text}}}}}\nservers: []\n");
+        raw(&text).map(|configuration| configuration.listen.expect("listen").admin.expect("admin").page)
+    };
+    assert_eq!(page(""), Ok(AdminPage::Off));
+    assert_eq!(page(", page: off"), Ok(AdminPage::Off));
+    assert_eq!(page(", page: on"), Ok(AdminPage::On));
+    assert!(page(", page: true").expect_err("no word")[0].contains("`off`, `on`"), "{:?}", page(", page: true"));
+}
+
+#[test]
+fn a_revision_that_is_not_spoken_is_refused() {
     assert!(fault("  protocol: [\"2025-11-25\"]\n").starts_with("7:14 expected `2026-07-28`, found `2025-11-25`"));
 }
 

@@ -91,11 +91,11 @@ fn the_examples_of_the_page_have_the_right_shape() {
         let mut root = root.expect("a document");
         let Content::Mapping(_) = &root.content else { panic!("a mapping: {block}") };
         let faults = if root.get("listen").is_some() {
-            crate::config::deserialize::load::<crate::config::Configuration>(&mut root, |_, _| None).1
+            crate::config::deserialize::load::<crate::config::Configuration>(&mut root).1
         } else if root.get("roles").is_some() {
-            crate::config::deserialize::load::<crate::policy::PolicySource>(&mut root, |_, _| None).1
+            crate::config::deserialize::load::<crate::policy::PolicySource>(&mut root).1
         } else {
-            crate::config::deserialize::load::<crate::record::RecordSource>(&mut root, |_, _| None).1
+            crate::config::deserialize::load::<crate::record::RecordSource>(&mut root).1
         };
         assert!(faults.is_empty(), "{faults:?}\n{block}");
         examples += 1;

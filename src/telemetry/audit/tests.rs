@@ -22,7 +22,7 @@ fn start(sinks: Vec<Sink>, when_full: WhenFull) -> (Audit, Arc<Counters>, std::t
     let counters = Arc::new(Counters::new(vec!["cases".into()]));
     let resource = opentelemetry_sdk::Resource::builder_empty().build();
     let metrics = Arc::new(Metrics::start(&counters, resource, None, 2000).unwrap());
-    let outlets = Outlets { counters: Arc::clone(&counters), metrics, sinks, spans: None, logs: None };
+    let outlets = Outlets { counters: Arc::clone(&counters), metrics, sinks, spans: None, logs: None, recent: None };
     let (audit, writer) = Audit::start(outlets, when_full).unwrap();
     (audit, counters, writer)
 }

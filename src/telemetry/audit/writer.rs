@@ -11,6 +11,7 @@ use super::sink::Sink;
 use super::{Message, Shared, Slot};
 use crate::telemetry::counters::{Counters, Lost};
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::recent::Recent;
 use crate::telemetry::record::{Record, Trails};
 use crate::telemetry::settings::WhenFull;
 use crate::telemetry::traces::Spans;
@@ -30,6 +31,7 @@ pub(in crate::telemetry) struct Outlets {
     pub(in crate::telemetry) sinks: Vec<Sink>,
     pub(in crate::telemetry) spans: Option<Spans>,
     pub(in crate::telemetry) logs: Option<Logs>,
+    pub(in crate::telemetry) recent: Option<Arc<Recent>>,
 }
 
 impl Outlets {
@@ -92,6 +94,9 @@ impl Writer {
 
     fn decision(&mut self, record: Record, at: SystemTime) {
         self.outlets.metrics.observe(&record);
+        if let Some(recent) = &self.outlets.recent {
+            recent.note(&record, at);
+        }
         let span = self.outlets.spans.as_ref().and_then(|spans| spans.tell(&record, at));
         if self.outlets.sinks.is_empty() && self.outlets.logs.is_none() {
             return;

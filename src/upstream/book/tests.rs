@@ -180,3 +180,26 @@ fn the_newer_word_counts() {
     // A match counts from the beginning of its listing.
     assert_eq!((shelf.verdict("b", 62), shelf.verdict("b", 63)), (Verdict::Fresh, Verdict::Stale));
 }
+
+#[test]
+fn what_was_offered_in_the_place_of_the_record_is_kept_until_it_matches_again() {
+    let shelf = Shelf::new();
+    let drifts = || {
+        let drifts = shelf.book.drifts().into_iter();
+        drifts.map(|drift| (drift.label.to_string(), drift.offered.as_deref().map(str::to_owned))).collect::<Vec<_>>()
+    };
+    shelf.settle(&HONEST, 0);
+    assert_eq!(drifts(), []);
+    shelf.see("a", CHANGED, 1);
+    let changed = ("tool:a".to_owned(), Some(r#"{"description":"x","max":2,"name":"a"}"#.to_owned()));
+    assert_eq!(drifts(), [changed.clone()]);
+    // Listed twice, and once as recorded: what differs is what is shown. The prompt is gone.
+    shelf.settle(&[HONEST[0], ("a", CHANGED), HONEST[0], HONEST[1]], 2);
+    assert_eq!(drifts(), [changed.clone(), ("prompt:p".to_owned(), None)]);
+    // An honest sighting acquits nobody, so it is still to be seen.
+    shelf.see("a", HONEST[0].1, 3);
+    shelf.book.mark_stale(Kind::Tool);
+    assert_eq!(drifts()[0], changed);
+    shelf.settle(&HONEST, 4);
+    assert_eq!(drifts(), []);
+}

@@ -67,3 +67,22 @@ fn tcp_without_tls_is_refused_where_a_credential_could_be_read() {
     assert_eq!(told(insecure, "none"), "");
     assert_eq!(told(insecure, "passthrough"), "");
 }
+
+#[test]
+fn an_admin_listener_that_others_can_reach_is_asked_for_and_its_page_is_warned_of() {
+    let listen = |more: &str| {
+        let folder = Folder::new();
+        let admin = format!("{{ext_proc: unix:/run/portcullis.sock, admin: {{address: '10.0.0.1:9003'{more}}}}}");
+        folder.replace("portcullis.yaml", LISTEN, &admin);
+        folder
+    };
+    let faults = listen("").faults();
+    assert!(faults.len() == 1 && faults[0].contains("listen.admin.address: expected a loopback address"), "{faults:?}");
+    let folder = listen(", allow_remote: true");
+    assert_eq!((folder.faults(), folder.warnings()), (vec![], vec![]));
+    let folder = listen(", allow_remote: true, page: on");
+    assert_eq!(folder.faults(), [""; 0]);
+    let warnings = folder.warnings();
+    assert!(warnings.len() == 1 && warnings[0].contains("listen.admin.page: the page names callers"), "{warnings:?}");
+    assert!(folder.load().serving.expect("something to serve").telemetry.recent);
+}
