@@ -14,11 +14,13 @@ mod faults;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
-/// The gate servers of the end-to-end tests.
+#[allow(dead_code, reason = "the tests need more of it")]
+#[path = "../../tests/e2e/gates/servers.rs"]
+mod servers;
+
+/// As the end-to-end tests have it.
 mod gates {
-    #[allow(dead_code, reason = "the tests need more of it")]
-    #[path = "../../../tests/e2e/gates/servers.rs"]
-    pub(crate) mod servers;
+    pub(crate) use crate::servers;
 }
 
 use std::process::ExitCode;
@@ -69,7 +71,9 @@ fn main() -> ExitCode {
     for pair in words.chunks(2) {
         match pair {
             [name, value] if name == "--only" => only.clone_from(value),
-            [name, value] if name == "--calls" && value.parse::<u64>().is_ok() => calls = value.parse().unwrap_or(calls),
+            [name, value] if name == "--calls" && value.parse::<u64>().is_ok() => {
+                calls = value.parse().unwrap_or(calls)
+            }
             _ => {
                 eprintln!("{USAGE}");
                 return ExitCode::FAILURE;
@@ -99,7 +103,9 @@ fn told(name: &str, fault: Fault, scale: Scale) -> Report {
 }
 
 fn table(reports: &[Report]) -> ExitCode {
-    println!("| fault | times | calls | served | refused | by Envoy | cut | undecided | hung | no record | slowest | well again | shown by |");
+    println!(
+        "| fault | times | calls | served | refused | by Envoy | cut | undecided | hung | no record | slowest | well again | shown by |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for Report { name, metric, account, rounds, shown, recovery } in reports {
         println!(
