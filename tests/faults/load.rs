@@ -227,6 +227,10 @@ fn end(number: u64, reply: &Reply) -> End {
     if reply.status == 401 {
         return if Kind::of(number) == Kind::Refused { End::Refused("token.missing".into()) } else { refusal(reply) };
     }
+    // What goes wrong behind the verdict and ahead of the answer: the mapper of the edge leaves decided calls alone.
+    if reply.status >= 500 && reply.body.is_empty() {
+        return End::Envoy(reply.status);
+    }
     let events = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let message = if events { reply.events().pop() } else { serde_json::from_slice(&reply.body).ok() };
     let Some(message) = message else { return wrong() };
