@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::account::Losses;
 use super::{Fault, Metric, World};
 use crate::gates::servers::{Gate, Say};
 
@@ -57,7 +58,7 @@ pub(crate) fn message_timeout() -> Fault {
     let gate = Gate::start(Say::Allow);
     // Longer than Envoy waits, of which it is told nothing here: such a file is a fault of its own.
     let gates = format!(
-        "  gates: [{{name: acme, grpc: {{address: '{}', timeout: 4s}}, breaker: {{failures: 1000000}}}}]\n  limits: {{request",
+        "  gates: [{{name: acme, grpc: {{address: '{}', timeout: 4s}}, breaker: {{failures: 1000}}}}]\n  limits: {{request",
         gate.address()
     );
     let world = World::with(&[("  limits: {request", &gates)], &[("message_timeout: 10s ", "message_timeout: 2s ")]);
@@ -91,6 +92,7 @@ pub(crate) fn reset_mid_body() -> Fault {
         move |_| cutting.store(true, Ordering::SeqCst),
         move |_| of_lift.store(false, Ordering::SeqCst),
     )
+    .losing(Losses { retried: true, ..Losses::default() })
 }
 
 /// Passes on what comes on the socket at `here` to the one at `there`; while `cutting`, each connection ends after some bytes

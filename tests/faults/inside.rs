@@ -10,6 +10,7 @@ use std::rc::Rc;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use super::account::Losses;
 use super::load::{Kind, request};
 use super::{Fault, Metric, World};
 use crate::support::client::Connection;
@@ -103,7 +104,7 @@ fn disk_full(name: &'static str, when_full: &str, metric: Metric) -> Fault {
 
 pub(crate) fn disk_full_refuse() -> Fault {
     let metric = Metric::Portcullis("portcullis_streams_refused_total", &[]);
-    disk_full("disk full, when_full: refuse", "refuse", metric)
+    disk_full("disk full, when_full: refuse", "refuse", metric).losing(Losses { crowded: true, ..Losses::default() })
 }
 
 pub(crate) fn disk_full_drop() -> Fault {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::client::Connection;
 use crate::support::{Reply, Request, Seen, fixture, wait_for};
@@ -17,6 +17,8 @@ const CONNECTIONS: usize = 32;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// In what no caller may get: an answer that was to be withheld.
 pub(crate) const POISON: &str = "withheld-from-everyone";
+/// The reason of a refusal that is a challenge: its caller is not told more.
+pub(crate) const CHALLENGE: &str = "401";
 /// After a call that failed, so that a fault which fails calls at once does not make up the whole count.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -73,7 +75,7 @@ impl Call {
         match (Kind::of(self.number), &self.end) {
             (Kind::Allowed | Kind::Listing, end) => *end == End::Result,
             (Kind::Refused, End::Refused(reason)) => {
-                matches!(reason.as_str(), "policy.unpriced" | "policy.not_permitted" | "token.missing")
+                matches!(reason.as_str(), "policy.unpriced" | "policy.not_permitted" | CHALLENGE)
             }
             (Kind::Refused, _) => false,
         }
@@ -225,10 +227,12 @@ fn end(number: u64, reply: &Reply) -> End {
     }
     let wrong = || End::Wrong(format!("call {number}, {:?}: {reply}", Kind::of(number)));
     if reply.status == 401 {
-        return if Kind::of(number) == Kind::Refused { End::Refused("token.missing".into()) } else { refusal(reply) };
+        return End::Refused(CHALLENGE.into());
     }
-    // What goes wrong behind the verdict and ahead of the answer: the mapper of the edge leaves decided calls alone.
-    if reply.status >= 500 && reply.body.is_empty() {
+    // What goes wrong behind the verdict and ahead of the answer: the mapper of the edge leaves decided calls alone, so that
+    // Envoy's own words are plain text, or none.
+    let plain = reply.header("content-type").is_none_or(|kind| kind.starts_with("text/plain"));
+    if reply.status >= 500 && plain && !reply.text().contains(POISON) {
         return End::Envoy(reply.status);
     }
     let events = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -246,11 +250,4 @@ fn end(number: u64, reply: &Reply) -> End {
         return wrong();
     }
     End::Result
-}
-
-/// A challenge has no frame; its body names the reason where it is JSON.
-fn refusal(reply: &Reply) -> End {
-    let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-    let reason = body["error"]["data"]["error"].as_str().or(body["error"].as_str()).unwrap_or("401");
-    End::Refused(reason.into())
 }

@@ -12,7 +12,7 @@ pub(crate) mod upstream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use self::account::Account;
+use self::account::{Account, Losses};
 use self::load::{Kind, Load};
 use crate::support::stack::Parts;
 use crate::support::{Request, Stack, free_port, substitute, wait_for};
@@ -48,8 +48,7 @@ pub(crate) struct Fault {
     world: World,
     inject: Step,
     lift: Step,
-    /// The process is killed: open exchanges and what was not yet written leave no record.
-    lossy: bool,
+    losses: Losses,
     /// Every call is served as ever while it lasts.
     harmless: bool,
     /// It can be had once in a process.
@@ -65,11 +64,11 @@ impl Fault {
         lift: impl FnMut(&mut World) + 'static,
     ) -> Self {
         let (inject, lift) = (Box::new(inject), Box::new(lift));
-        Self { name, metric, world, inject, lift, lossy: false, harmless: false, once: false }
+        Self { name, metric, world, inject, lift, losses: Losses::default(), harmless: false, once: false }
     }
 
-    pub(crate) fn lossy(self) -> Self {
-        Self { lossy: true, ..self }
+    pub(crate) fn losing(self, losses: Losses) -> Self {
+        Self { losses, ..self }
     }
 
     pub(crate) fn harmless(self) -> Self {
@@ -120,7 +119,9 @@ impl World {
         match metric {
             Metric::Envoy(name) => self.stack.envoy.stat(&name.replace('.', "\\.")) as f64,
             Metric::Portcullis(name, labels) => {
-                let text = Request::get("/metrics").try_send(self.admin).map(|reply| reply.text()).unwrap_or_default();
+                let text =
+                    Request::get("/metrics").authority(&format!("127.0.0.1:{}", self.admin)).try_send(self.admin);
+                let text = text.map(|reply| reply.text()).unwrap_or_default();
                 let of_it = |line: &&str| {
                     line.split(['{', ' ']).next() == Some(name) && labels.iter().all(|label| line.contains(label))
                 };
@@ -169,7 +170,7 @@ impl Report {
 
 /// Lets the fault happen under load, and accounts for every call.
 pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
-    let Fault { name, metric, mut world, mut inject, mut lift, lossy, harmless, once } = fault;
+    let Fault { name, metric, mut world, mut inject, mut lift, losses, harmless, once } = fault;
     world.load = Some(Load::start(world.stack.envoy.port, world.stack.reader()));
     let (mut rounds, mut shown, mut recovery, mut healthy) = (0, 0.0, Duration::ZERO, Vec::new());
     let (began, mut failed) = (Instant::now(), Vec::new());
@@ -208,10 +209,10 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
         healthy = vec![(began, Instant::now())];
     }
     let calls = world.load.take().expect("the load runs").stop();
-    let audit = account::audit(&world.stack.portcullis, &calls, lossy);
+    let audit = account::audit(&world.stack.portcullis, &calls, losses.killed);
     let mut account = Account::of(&calls, &healthy);
     account.wrong.extend(failed);
-    account.reached(&world.stack.upstream.seen(), &calls, &audit, lossy);
-    account.audited(&calls, &audit, lossy);
+    account.reached(&world.stack.upstream.seen(), &calls, &audit, losses.killed);
+    account.audited(&calls, &audit, losses);
     Report { name, metric, account, rounds, shown, recovery }
 }

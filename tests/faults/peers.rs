@@ -6,15 +6,16 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::{Fault, Metric, World};
 use crate::gates::servers::{Gate, Say};
 use crate::support::collector::Collector;
-use crate::support::{Answer, Idp, Upstream, free_port, mcp};
+use crate::support::{Answer, Upstream, free_port, mcp};
 
-/// The issuer's key endpoint fails with `answer`. Keys that were had go on being used; a caller who shows a token under another
-/// key makes Portcullis fetch them anew, and is not served.
+/// Portcullis starts anew while the issuer's key endpoint fails with `answer`: it knows no key, and nobody. (Keys that were had
+/// go on being used, for longer than a run lasts.)
 fn keys(name: &'static str, answer: Answer) -> Fault {
     let endpoint = Upstream::start();
     let port = endpoint.port;
@@ -37,29 +38,26 @@ fn keys(name: &'static str, answer: Answer) -> Fault {
     let of_lift = Rc::clone(&endpoint);
     let inject = move |world: &mut World| {
         endpoint.answer(answer.clone());
-        let stranger = Idp::start();
-        stranger.rotate("key-9");
-        let token = stranger.token(&json!({"iss": world.stack.idp.issuer()}));
-        // Its number is that of a call which may never reach the upstream.
-        let reply = super::load::request(2, &token).send(world.stack.envoy.port);
-        assert!(reply.status == 401 || reply.status == 503, "a token under an unknown key: {reply}");
+        world.stack.portcullis.signal(Signal::SIGTERM);
+        assert!(world.stack.portcullis.await_end(Duration::from_secs(30)).success());
+        world.stack.portcullis.restart();
     };
     let metric = Metric::Portcullis("portcullis_jwks_refreshes_total", &["result=\"failed\""]);
-    Fault::new(name, metric, world, inject, move |_| of_lift.script(answer_keys.clone())).harmless().once()
+    Fault::new(name, metric, world, inject, move |_| of_lift.script(answer_keys.clone())).once()
 }
 
 pub(crate) fn keys_down() -> Fault {
-    keys("issuer's keys down", Answer::raw("").close())
+    keys("start without the issuer's keys", Answer::raw("").close())
 }
 
 pub(crate) fn keys_slow() -> Fault {
-    keys("issuer's keys slow", Answer::raw("").until_gone())
+    keys("start, the issuer's keys hanging", Answer::raw("").until_gone())
 }
 
 fn gate(name: &'static str, say: Say) -> Fault {
     let gate = Gate::start(Say::Allow);
     let gates = format!(
-        "  gates: [{{name: acme, grpc: {{address: '{}', timeout: 300ms}}, breaker: {{failures: 20, rest: 1s}}}}]\n  limits: {{request",
+        "  gates: [{{name: acme, grpc: {{address: '{}', timeout: 300ms}}, breaker: {{failures: 20, open: 1s}}}}]\n  limits: {{request",
         gate.address()
     );
     let world = World::with(&[("  limits: {request", &gates)], &[]);
@@ -108,8 +106,8 @@ pub(crate) fn collector_hangs() -> Fault {
 
 /// The server answers callers, and Portcullis's own listings not at all.
 pub(crate) fn listing_down() -> Fault {
-    let refresh = format!("  record: {{file: records/cases.yaml, refresh: {}s}}", 1);
-    let world = World::with(&[("  record: {file: records/cases.yaml}", &refresh)], &[]);
+    let refresh = "  record: {file: records/cases.yaml, refresh: 1s}";
+    let world = World::with(&[("  record: {file: records/cases.yaml}", refresh)], &[]);
     let metric = Metric::Portcullis("portcullis_definition_listings_total", &["result=\"failed\""]);
     Fault::new(
         "own listings fail",

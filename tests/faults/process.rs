@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use super::account::Losses;
 use super::{Fault, Metric, World};
 
 /// Envoy could not connect to Portcullis.
@@ -20,7 +21,7 @@ pub(crate) fn killed() -> Fault {
         |world| world.stack.portcullis.kill(),
         |world| world.stack.portcullis.restart(),
     )
-    .lossy()
+    .losing(Losses { killed: true, retried: true, ..Losses::default() })
 }
 
 pub(crate) fn frozen() -> Fault {
@@ -34,6 +35,7 @@ pub(crate) fn frozen() -> Fault {
         |world| world.stack.portcullis.stop(),
         |world| world.stack.portcullis.go_on(),
     )
+    .losing(Losses { retried: true, ..Losses::default() })
 }
 
 pub(crate) fn drained() -> Fault {
