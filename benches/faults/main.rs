@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         match pair {
             [name, value] if name == "--only" => only.clone_from(value),
             [name, value] if name == "--calls" && value.parse::<u64>().is_ok() => {
-                calls = value.parse().unwrap_or(calls)
+                calls = value.parse().unwrap_or(calls);
             }
             _ => {
                 eprintln!("{USAGE}");

@@ -209,7 +209,7 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
         healthy = vec![(began, Instant::now())];
     }
     let calls = world.load.take().expect("the load runs").stop();
-    let audit = account::audit(&world.stack.portcullis, &calls, losses.killed);
+    let audit = account::audit(&world.stack.portcullis, &calls, losses.killed || losses.crowded);
     let mut account = Account::of(&calls, &healthy);
     account.wrong.extend(failed);
     account.reached(&world.stack.upstream.seen(), &calls, &audit, losses.killed);

@@ -43,7 +43,7 @@ fn keys(name: &'static str, answer: Answer) -> Fault {
         world.stack.portcullis.restart();
     };
     let metric = Metric::Portcullis("portcullis_jwks_refreshes_total", &["result=\"failed\""]);
-    Fault::new(name, metric, world, inject, move |_| of_lift.script(answer_keys.clone())).once()
+    Fault::new(name, metric, world, inject, move |_| of_lift.script(answer_keys.clone()))
 }
 
 pub(crate) fn keys_down() -> Fault {
