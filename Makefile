@@ -3,12 +3,13 @@
 # check  the quick part: format, lints, unit tests
 # fuzz   each fuzz target for FUZZ_SECONDS (300), as many at once as there are cores; fuzz-smoke: 20 seconds each
 # bench  the core's benchmarks and the end-to-end ratios, five minutes (docs/performance.md)
+# faults the fault harness, 10^5 calls against a real Envoy, ten minutes (docs/security.md)
 SHELL := /bin/bash
 CARGO := cargo
 # nextest gives each test its own process; without it cargo's own runner does.
 RUN := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo "nextest run" || echo "test")
 
-.PHONY: demo test check lint bench fuzz fuzz-smoke tools deny clean-tools help
+.PHONY: demo test check lint bench faults fuzz fuzz-smoke tools deny clean-tools help
 .DEFAULT_GOAL := help
 
 help:
@@ -42,6 +43,10 @@ bench:
 	@scripts/tools.sh demo
 	$(CARGO) bench --locked --bench core
 	$(CARGO) bench --locked --bench end_to_end
+
+faults:
+	@scripts/tools.sh demo
+	$(CARGO) bench --locked --profile dev --bench faults
 
 tools:
 	@scripts/tools.sh

@@ -4,10 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener};
-use tokio_stream::wrappers::UnixListenerStream;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::time::Interval;
+use tokio_stream::Stream;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
@@ -23,6 +26,8 @@ const STREAMS_PER_CONNECTION: u32 = 1024;
 /// HTTP/2 window of one connection: every stream's, so that unread answers never stop the other calls of the same
 /// Envoy worker (measured: with small windows six such clients stopped everything).
 const CONNECTION_WINDOW: u32 = 1 << 30;
+/// How often it is looked whether the Unix socket is still there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +90,10 @@ async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens on this socket"));
         }
     }
+    bind_in_place(path)
+}
+
+fn bind_in_place(path: &Path) -> io::Result<UnixListener> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let beside = path.with_file_name(name);
@@ -96,6 +105,55 @@ async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         return Err(error);
     }
     Ok(listener)
+}
+
+/// Connections of a Unix socket, which comes back when its file is removed: without it Envoy could not connect anew, and
+/// everything would look well until the connections that are open end.
+struct Door {
+    listener: UnixListener,
+    path: PathBuf,
+    look: Interval,
+    /// It was removed and could not be put back, which is logged once.
+    lost: bool,
+}
+
+impl Door {
+    fn new(listener: UnixListener, path: PathBuf) -> Self {
+        Self { listener, path, look: tokio::time::interval(LOOK), lost: false }
+    }
+
+    /// Binds anew where nothing is left of the socket. Another file in its place is someone's intention.
+    fn restore(&mut self) {
+        if !std::fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            self.lost = false;
+            return;
+        }
+        let path = self.path.display();
+        match bind_in_place(&self.path) {
+            Ok(listener) => {
+                tracing::warn!("the socket {path} was removed and is back: find out what removed it");
+                (self.listener, self.lost) = (listener, false);
+            }
+            Err(error) if !self.lost => {
+                tracing::error!(
+                    "the socket {path} was removed and cannot be put back: {error}; Envoy cannot connect anew"
+                );
+                self.lost = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl Stream for Door {
+    type Item = io::Result<UnixStream>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        while self.look.poll_tick(context).is_ready() {
+            self.restore();
+        }
+        self.listener.poll_accept(context).map(|accepted| Some(accepted.map(|(stream, _)| stream)))
+    }
 }
 
 /// Serves until `shutdown` resolves, then until the open streams are over. `health` answers beside (gRPC health v1), for an
@@ -116,7 +174,7 @@ pub async fn serve(
     let router = router(tls, service, largest_request)?.add_service(health);
     match listener {
         Listener::Unix(listener, path) => {
-            let served = router.serve_with_incoming_shutdown(UnixListenerStream::new(listener), shutdown).await;
+            let served = router.serve_with_incoming_shutdown(Door::new(listener, path.clone()), shutdown).await;
             drop(std::fs::remove_file(path));
             served
         }

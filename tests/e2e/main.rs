@@ -17,6 +17,7 @@ mod drain;
 mod drift;
 mod egress;
 mod explain;
+mod faults;
 mod gates;
 mod harness;
 mod identities;

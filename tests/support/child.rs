@@ -8,6 +8,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+/// Linux's numbers of the capabilities that pass over the modes of files.
+const CAP_DAC_OVERRIDE: nix::libc::c_ulong = 1;
+const CAP_DAC_READ_SEARCH: nix::libc::c_ulong = 2;
+
 /// A running program whose standard error goes to a file, printed when a test fails.
 pub(crate) struct Child {
     pub(crate) inner: std::process::Child,
@@ -21,9 +25,16 @@ impl Child {
     pub(crate) fn spawn(name: &'static str, command: &mut Command, stderr: PathBuf, mut logs: Vec<PathBuf>) -> Self {
         let file = File::options().create(true).append(true).open(&stderr).expect("the log file opens");
         command.stdin(Stdio::null()).stderr(file);
-        // SAFETY: prctl(2) and getppid(2) are async-signal-safe and touch no memory of the parent.
+        // SAFETY: prctl(2) is async-signal-safe and touches no memory of the parent.
         unsafe {
-            command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
+            command.pre_exec(|| {
+                // A mode keeps out what runs as root as well, as in production, where nothing does. Who is not root cannot
+                // give these up, and has not got them.
+                for capability in [CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH] {
+                    nix::libc::prctl(nix::libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+                }
+                Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)
+            });
         }
         let inner = command.spawn().unwrap_or_else(|fault| panic!("expected {command:?} to start, got {fault}"));
         logs.push(stderr);

@@ -145,6 +145,12 @@ impl Portcullis {
         self.lines.lock().expect("the reader did not panic").len()
     }
 
+    /// All audit records by now; a line that is not JSON fails the test.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        let lines = self.lines.lock().expect("the reader did not panic").clone();
+        lines.iter().map(|line| serde_json::from_str(line).expect("JSON on standard output")).collect()
+    }
+
     /// The first audit record from number `since` on that has this reason, once it is there.
     pub(crate) fn audit_of(&self, reason: &str, since: usize) -> Value {
         let find = || {

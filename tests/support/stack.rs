@@ -66,7 +66,8 @@ impl Stack {
         Self::built(&[], before, &[], config, edge)
     }
 
-    fn built(
+    /// As [`Self::made`], with variables in Portcullis's environment and further tools in the record.
+    pub(crate) fn built(
         environment: &[(&str, &str)],
         before: Option<u16>,
         tools: &[Value],

@@ -1,0 +1,136 @@
+//! What happens to Portcullis from within and around: its callers, its files, its disk, its clock.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::rc::Rc;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::account::Losses;
+use super::load::{Kind, request};
+use super::{Fault, Metric, World};
+use crate::support::client::Connection;
+use crate::support::{Answer, mcp};
+
+/// Clients that ask for five megabytes and read nothing.
+const UNREAD: u64 = 100;
+
+pub(crate) fn unread_clients() -> Fault {
+    // Small buffers towards the callers: the answers stand still between Portcullis and Envoy, not in the kernel.
+    let listener = "    address: {socket_address: {address: 0.0.0.0, port_value: 8080}}\n";
+    let small = format!(
+        "{listener}    per_connection_buffer_limit_bytes: 32768\n    socket_options: [{{level: 1, name: 7, int_value: 8192, state: STATE_PREBIND}}]\n"
+    );
+    let world = World::with(&[], &[(listener, &small)]);
+    let comment = format!(": {}\n\n", "x".repeat(20_000));
+    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "content": [], "structuredContent": {"count": 1}}});
+    let events = (0..255).fold(Answer::sse(), |answer, _| answer.piece(&comment));
+    let events = events.piece(format!("data: {result}\n\n")).end(&[]);
+    world
+        .stack
+        .upstream
+        .script(move |seen| if seen.header("x-big").is_empty() { mcp::answer(seen) } else { events.clone() });
+    let callers = Rc::new(RefCell::new(Vec::new()));
+    let of_lift = Rc::clone(&callers);
+    let inject = move |world: &mut World| {
+        let token = world.stack.reader();
+        let open = |number: u64| {
+            let mut caller = Connection::open_narrow(world.stack.envoy.port).expect("a connection");
+            // Numbers that no other call has.
+            let greedy = request((1 << 40) + number * 4, &token).add("x-big", "1");
+            caller.stream.write_all(&greedy.bytes()).expect("it is sent");
+            caller
+        };
+        assert_eq!(Kind::of(1 << 40), Kind::Allowed);
+        callers.borrow_mut().extend((0..UNREAD).map(open));
+    };
+    let lift = move |_: &mut World| of_lift.borrow_mut().clear();
+    Fault::new(
+        "a hundred clients that never read",
+        Metric::Envoy("http.edge.downstream_cx_active"),
+        world,
+        inject,
+        lift,
+    )
+    .harmless()
+    .once()
+}
+
+pub(crate) fn reloaded() -> Fault {
+    let inject = |world: &mut World| {
+        let policy = world.dir().join("policy.yaml");
+        let good = fs::read_to_string(&policy).expect("policy.yaml");
+        // A fault, which is not taken; then the same rules in other words, which are.
+        for text in [format!("{good}rules: ["), format!("{good}# again\n")] {
+            replace(&policy, &text);
+            world.stack.portcullis.signal(Signal::SIGHUP);
+            world.load().more(100, std::time::Duration::from_secs(2));
+        }
+    };
+    let metric = Metric::Portcullis("portcullis_config_reloads_total", &["result=\"ok\""]);
+    Fault::new("reloaded, and with a broken file", metric, World::with(&[], &[]), inject, |_| ()).harmless()
+}
+
+/// Replaces a file in one step.
+fn replace(path: &Path, text: &str) {
+    let beside = path.with_extension("next");
+    fs::write(&beside, text).expect("written");
+    fs::rename(beside, path).expect("renamed");
+}
+
+/// The audit's file, which comes to stand on a full disk.
+fn disk_full(name: &'static str, when_full: &str, metric: Metric) -> Fault {
+    let world = World::made(
+        &[],
+        |config, parts| {
+            let file = parts.dir.join("audit.jsonl");
+            let audit = format!("audit: {{stdout: json, file: {}, when_full: {when_full}}}", file.display());
+            config.replace("audit: {stdout: json}", &audit)
+        },
+        |edge, _| edge,
+    );
+    let inject = |world: &mut World| {
+        let beside = world.dir().join("audit.next");
+        symlink("/dev/full", &beside).expect("a link");
+        fs::rename(beside, world.dir().join("audit.jsonl")).expect("renamed");
+    };
+    let lift = |world: &mut World| replace(&world.dir().join("audit.jsonl"), "");
+    Fault::new(name, metric, world, inject, lift)
+}
+
+pub(crate) fn disk_full_refuse() -> Fault {
+    let metric = Metric::Portcullis("portcullis_streams_refused_total", &[]);
+    disk_full("disk full, when_full: refuse", "refuse", metric).losing(Losses { crowded: true, ..Losses::default() })
+}
+
+pub(crate) fn disk_full_drop() -> Fault {
+    let metric = Metric::Portcullis("portcullis_audit_dropped_total", &["at=\"file\""]);
+    disk_full("disk full, when_full: drop", "drop", metric).harmless()
+}
+
+/// The clock of the system jumps two hours ahead, past the end of every token, and back again. `library` is libfaketime's.
+pub(crate) fn clock_jumps(library: &str) -> Fault {
+    let dir = Rc::new(tempfile::tempdir().expect("a temporary directory"));
+    let file = dir.path().join("time");
+    replace(&file, "+0");
+    let world = World::made(
+        &[
+            ("LD_PRELOAD", library),
+            ("FAKETIME_TIMESTAMP_FILE", &file.display().to_string()),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ],
+        |config, _| config,
+        |edge, _| edge,
+    );
+    let set = |time: &'static str| {
+        let dir = Rc::clone(&dir);
+        move |_: &mut World| replace(&dir.path().join("time"), time)
+    };
+    let metric = Metric::Portcullis("portcullis_decisions_total", &["reason=\"token.expired\""]);
+    Fault::new("clock jumps two hours, and back", metric, world, set("+7200"), set("+0"))
+}
