@@ -1,10 +1,11 @@
 //! End to end: the shipped Envoy configurations on a real Envoy, the built `portcullis`, and peers that a test can make
 //! misbehave. One program, because linking it is most of what it costs.
 #![allow(
+    clippy::cast_precision_loss,
     clippy::format_collect,
     clippy::format_push_string,
     clippy::needless_pass_by_value,
-    reason = "tests are written to be read, not to save an allocation"
+    reason = "tests are written to be read, not to save an allocation, and count nothing near 2^52"
 )]
 
 mod admin;
