@@ -115,9 +115,9 @@ impl World {
         self.load.as_ref().expect("the load runs")
     }
 
-    fn value(&self, metric: Metric) -> f64 {
+    fn value(&self, metric: Metric) -> u64 {
         match metric {
-            Metric::Envoy(name) => self.stack.envoy.stat(&name.replace('.', "\\.")) as f64,
+            Metric::Envoy(name) => self.stack.envoy.stat(&name.replace('.', "\\.")),
             Metric::Portcullis(name, labels) => {
                 let text =
                     Request::get("/metrics").authority(&format!("127.0.0.1:{}", self.admin)).try_send(self.admin);
@@ -125,7 +125,7 @@ impl World {
                 let of_it = |line: &&str| {
                     line.split(['{', ' ']).next() == Some(name) && labels.iter().all(|label| line.contains(label))
                 };
-                text.lines().filter(of_it).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+                text.lines().filter(of_it).filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
             }
         }
     }
@@ -150,7 +150,7 @@ pub(crate) struct Report {
     /// How often the fault came.
     pub(crate) rounds: u32,
     /// By how much the metric grew while it lasted, all rounds together.
-    pub(crate) shown: f64,
+    pub(crate) shown: u64,
     /// The longest time from the end of the fault to a call and a listing that were served.
     pub(crate) recovery: Duration,
 }
@@ -172,7 +172,7 @@ impl Report {
 pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
     let Fault { name, metric, mut world, mut inject, mut lift, losses, harmless, once } = fault;
     world.load = Some(Load::start(world.stack.envoy.port, world.stack.reader()));
-    let (mut rounds, mut shown, mut recovery, mut healthy) = (0, 0.0, Duration::ZERO, Vec::new());
+    let (mut rounds, mut shown, mut recovery, mut healthy) = (0, 0, Duration::ZERO, Vec::new());
     let (began, mut failed) = (Instant::now(), Vec::new());
     let mut well_since = began;
     loop {
@@ -183,8 +183,8 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
         world
             .load()
             .more(if once { scale.total } else { scale.during }, Duration::from_secs(if once { 60 } else { 4 }));
-        let grown = wait_for(PATIENCE, || Some(world.value(metric) - before).filter(|grown| *grown > 0.0));
-        shown += grown.unwrap_or(0.0);
+        let grown = wait_for(PATIENCE, || Some(world.value(metric).saturating_sub(before)).filter(|grown| *grown > 0));
+        shown += grown.unwrap_or(0);
         lift(&mut world);
         let lifted = Instant::now();
         let well = wait_for(PATIENCE, || {
