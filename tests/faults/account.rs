@@ -35,9 +35,11 @@ fn may_have_run(reason: &str) -> bool {
     reason.starts_with("answer.") || matches!(reason, "upstream.unauthorized" | "overloaded" | "internal")
 }
 
-/// The audit records of the calls, by number, once there is one for each call that Portcullis answered.
-pub(crate) fn audit(portcullis: &Portcullis, calls: &[Call], lossy: bool) -> HashMap<u64, Vec<Value>> {
-    let answered: HashSet<u64> = calls.iter().filter(|call| is_answered(call)).map(|call| call.number).collect();
+/// The audit records of the calls, by number, once there is one for each call that Portcullis answered and for each that was
+/// forwarded: a caller that leaves ends its call a moment later.
+pub(crate) fn audit(portcullis: &Portcullis, calls: &[Call], seen: &[Seen], lossy: bool) -> HashMap<u64, Vec<Value>> {
+    let answered = calls.iter().filter(|call| is_answered(call)).map(|call| call.number);
+    let answered: HashSet<u64> = answered.chain(seen.iter().filter_map(number_seen)).collect();
     let read = || {
         let mut found: HashMap<u64, Vec<Value>> = HashMap::new();
         for record in portcullis.records() {

@@ -209,10 +209,11 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
         healthy = vec![(began, Instant::now())];
     }
     let calls = world.load.take().expect("the load runs").stop();
-    let audit = account::audit(&world.stack.portcullis, &calls, losses.killed || losses.crowded);
+    let seen = world.stack.upstream.seen();
+    let audit = account::audit(&world.stack.portcullis, &calls, &seen, losses.killed || losses.crowded);
     let mut account = Account::of(&calls, &healthy);
     account.wrong.extend(failed);
-    account.reached(&world.stack.upstream.seen(), &calls, &audit, losses.killed);
+    account.reached(&seen, &calls, &audit, losses.killed);
     account.audited(&calls, &audit, losses);
     Report { name, metric, account, rounds, shown, recovery }
 }
