@@ -119,11 +119,8 @@ fn denial(denied: &DeniedHttpResponse, log: Option<String>, pass_challenges: boo
 }
 
 fn spoken(body: &str, log: Option<String>) -> Denial {
-    let plain = |log| Denial {
-        text: Some(body.trim().to_owned()).filter(|text| !text.is_empty()),
-        log,
-        ..Denial::default()
-    };
+    let plain =
+        |log| Denial { text: Some(body.trim().to_owned()).filter(|text| !text.is_empty()), log, ..Denial::default() };
     let limits = Limits { depth: 32, nodes: 4096 };
     let Ok(document) = Document::read(body.as_bytes().to_vec(), limits) else { return plain(log) };
     let root = document.root();

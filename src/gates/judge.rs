@@ -144,7 +144,11 @@ impl Judge {
             request = request.header(header::AUTHORIZATION, value);
         }
         let request = request.body(Full::new(Bytes::from(body))).map_err(|error| failure(error.to_string()))?;
-        let answer = self.client.request(request).await.map_err(|error| failure(format!("{}: {}", place(&self.url), with_causes(&error))))?;
+        let answer = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| failure(format!("{}: {}", place(&self.url), with_causes(&error))))?;
         let status = answer.status();
         if status != StatusCode::OK {
             // These do not go away by waiting: key, model or URL is wrong.

@@ -125,11 +125,7 @@ impl Question {
     /// The arguments as a value, for rules; `None` where the call has none.
     pub(super) fn arguments_value(&self) -> Option<Value<'_>> {
         let params = self.params()?;
-        if self.has_arguments() {
-            params.get("arguments")
-        } else {
-            Some(params)
-        }
+        if self.has_arguments() { params.get("arguments") } else { Some(params) }
     }
 
     /// The name or URI that the call names; empty where it names none.

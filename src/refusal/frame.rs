@@ -142,7 +142,9 @@ fn write_data(out: &mut Vec<u8>, refusal: &Refusal, content: Content<'_>) -> boo
 /// # Errors
 /// Why they do not read as one JSON object.
 fn foreign_members(refusal: &Refusal) -> Result<String, String> {
-    let Some(details) = refusal.gate.as_ref().and_then(|gate| gate.details.as_deref()) else { return Ok(String::new()) };
+    let Some(details) = refusal.gate.as_ref().and_then(|gate| gate.details.as_deref()) else {
+        return Ok(String::new());
+    };
     let document = Document::read(details.as_bytes().to_vec(), Limits { depth: 24, nodes: 2048 })
         .map_err(|fault| format!("expected `details` to be one JSON object: {fault}"))?;
     if document.root().kind() != Kind::Object {

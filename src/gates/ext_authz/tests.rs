@@ -164,5 +164,8 @@ fn a_retry_shows_its_answers_and_state() {
         )
     );
     // One without the other would be half a call.
-    assert_eq!(body(20), (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"update"}}"#.into(), "true".into()));
+    assert_eq!(
+        body(20),
+        (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"update"}}"#.into(), "true".into())
+    );
 }

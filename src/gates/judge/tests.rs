@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::prompt::middle_out;
 use super::verdict::{self, Judged, Verdict};
-use crate::gates::tests::{gates, question};
+use crate::gates::tests::{gates, question, retry::retry};
 use crate::gates::{Decision, Denial, Gates, Instead, Question};
 use crate::refusal::GateCode;
 
