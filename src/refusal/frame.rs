@@ -151,6 +151,10 @@ fn foreign_members(refusal: &Refusal) -> Result<String, String> {
         return Err("expected `details` to be one JSON object, got another JSON value".to_owned());
     }
     let foreign = |name: Option<&str>| !refusal.details.iter().any(|(own, _)| Some(*own) == name);
+    if document.root().entries().all(|(key, _)| foreign(key.as_str())) {
+        let inside = document.root().raw().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        return Ok(inside.unwrap_or_default().trim_ascii().to_owned());
+    }
     let members = document.root().entries().filter(|(key, _)| foreign(key.as_str()));
     Ok(members.map(|(key, value)| format!("{}:{}", key.raw(), value.raw())).collect::<Vec<_>>().join(","))
 }

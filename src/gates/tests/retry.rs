@@ -7,7 +7,6 @@ use super::{ask, document, gates, grpc, impatient, question, told};
 use crate::gates::Question;
 use crate::gates::decide::result;
 use crate::message::json::{Document, Limits};
-use crate::protocol::Id;
 
 /// The retry of a call, with what the gate asked for.
 pub(in crate::gates) fn retry() -> Question {
@@ -80,7 +79,6 @@ proptest! {
         if let Ok(result) = result(&text) {
             let request = document(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call"}"#);
             let id = crate::ladder::message::id(&request).expect("an id");
-            let _: &Id<'_> = &id;
             let frame = crate::ladder::gate::answer(id, &result);
             let frame = Document::read(frame, Limits { depth: 200, nodes: 1_000_000 }).expect("JSON");
             let members: Vec<_> = frame.root().entries().map(|(key, _)| key.as_str().unwrap_or_default()).collect();
