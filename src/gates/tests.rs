@@ -58,8 +58,7 @@ pub(super) fn plain() -> Question {
 /// Gates as the configuration would make them; the first argument is JSON, which is YAML too.
 pub(super) fn gates(sources: &serde_json::Value) -> Gates {
     let sources: Vec<GateSource> = serde_json::from_value(sources.clone()).expect("gates");
-    let setting =
-        Setting { base: std::path::Path::new("/"), priced: Some(&|_| true), budget: Duration::from_secs(120) };
+    let setting = Setting { base: std::path::Path::new("/"), priced: Some(&|_| true), budget: Duration::from_mins(2) };
     Gates::build(&sources, &setting).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
