@@ -169,7 +169,10 @@ impl Exchange {
             }
         });
         match judged {
-            Err(refusal) => self.refuse(&refusal, Some(&server), Some(id.raw()), method.as_str(), now),
+            Err(refusal) => {
+                let refusal = gate::unfit_answer(name, refusal);
+                self.refuse(&refusal, Some(&server), Some(id.raw()), method.as_str(), now)
+            }
             Ok(judged) => {
                 self.state = State::Done;
                 self.facts.answered(name, now.instant);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::message::headers::Headers;
 use crate::message::trace::TraceContext;
 use crate::protocol::{Message, Method};
-use crate::refusal::frame::Tier;
+use crate::refusal::frame::{self, Tier};
 use crate::refusal::{GateCode, GateMark, Reason, Refusal, Rung};
 use crate::telemetry::record::{Asked, Outcome, Passage, Record, Screened, Trails, Wait};
 
@@ -289,8 +289,10 @@ impl Facts {
         }
         self.record.would_refuse.push(refusal.error().to_owned());
         self.spared.push((refusal.rung, refusal.error().to_owned()));
-        if let Some(log) = &refusal.log {
-            self.note(log);
+        match (&refusal.log, &refusal.gate) {
+            (Some(log), Some(gate)) => self.note(&format!("gate {}: {log}", gate.name)),
+            (Some(log), None) => self.note(log),
+            (None, _) => {}
         }
     }
 
@@ -343,10 +345,10 @@ impl Facts {
         }
     }
 
-    pub(super) fn rendered(&mut self, tier: Tier) {
+    pub(super) fn rendered(&mut self, refusal: &Refusal, tier: Tier) {
         self.record.tier = tier;
         if tier != Tier::Full {
-            self.note("what the frame was to say could not be rendered, so it says less");
+            self.note(&frame::why_less(refusal));
         }
     }
 

@@ -361,7 +361,7 @@ impl Exchange {
         let rendered = render(refusal, denials, Addressee { id, method }, self.facts.decision());
         let code = id.is_some().then(|| refusal.frame_code(denials)).flatten();
         self.facts.refuse(refusal, Some(rendered.status), code, now.instant);
-        self.facts.rendered(rendered.tier);
+        self.facts.rendered(refusal, rendered.tier);
         self.facts.close(Outcome::Refused, now.instant);
         Step::finish(Replies::one(Reply::Immediate(Immediate {
             status: rendered.status,

@@ -233,7 +233,7 @@ impl Exchange {
         let to = Addressee { id: asking.id_raw.as_deref(), method: asking.asked.method.as_str() };
         let (frame, tier) = event_frame(refusal, asking.server.denials, to, self.facts.decision());
         self.facts.refuse(refusal, None, refusal.frame_code(asking.server.denials), now.instant);
-        self.facts.rendered(tier);
+        self.facts.rendered(refusal, tier);
         self.facts.close(Outcome::Refused, now.instant);
         let mut event = Vec::with_capacity(frame.len().saturating_add(8));
         sse::event(&mut event, &frame);

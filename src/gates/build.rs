@@ -116,8 +116,9 @@ fn budget(gates: &[Gate], sources: &[GateSource], budget: Duration, faults: &mut
             faults.add(
                 &[gate.kind.as_str()],
                 format!(
-                    "expected the gates up to this one to take at most {budget:?} together (`gates_budget`), found \
-                     {taken:?}; lower a `timeout`, or raise `gates_budget`"
+                    "expected the gates up to this one to take at most {budget:?} together (the server's \
+                     `gates_budget`, 5s where it is not set), found {taken:?}; lower a `timeout`, or raise \
+                     `gates_budget`, which stands beside `gates`"
                 ),
             );
         }

@@ -271,7 +271,7 @@ measure!(
         (millis <= 3_600_000).then(|| Self::millis(millis))
     },
     "^[0-9]+(ms|s|m)$",
-    "a time with its unit, such as 50ms, 3s or 1m, of at most 60m"
+    "a time with its unit, above zero and at most 60m, such as 50ms, 3s or 1m"
 );
 measure!(
     Size,
@@ -280,7 +280,7 @@ measure!(
         usize::try_from(bytes).ok().filter(|bytes| *bytes <= 4 * 1024 * 1024).map(Self)
     },
     "^[0-9]+(B|KiB|MiB)$",
-    "a size with its unit, such as 512B or 64KiB, of at most 4MiB"
+    "a size with its unit, above zero and at most 4MiB, such as 512B or 64KiB"
 );
 
 /// A whole number within bounds.

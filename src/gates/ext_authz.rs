@@ -6,6 +6,8 @@
 
 mod request;
 
+use std::time::Instant;
+
 use envoy_types::pb::envoy::config::core::v3::HeaderValueOption;
 use envoy_types::pb::envoy::service::auth::v3::authorization_client::AuthorizationClient;
 use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
@@ -14,7 +16,7 @@ use envoy_types::pb::envoy::service::auth::v3::{CheckResponse, DeniedHttpRespons
 use tonic::Code;
 
 use super::opinion::{Denial, Failure, Opinion};
-use super::peer::{ANSWER, Peer};
+use super::peer::{ANSWER, Peer, timed};
 use super::question::Question;
 use crate::message::json::{Document, Kind, Limits};
 use crate::refusal::GateCode;
@@ -36,18 +38,18 @@ pub(super) struct ExtAuthz {
 }
 
 impl ExtAuthz {
-    pub(super) async fn ask(&self, question: &Question) -> Opinion {
+    pub(super) async fn ask(&self, question: &Question, due: Instant) -> Opinion {
         let mut client = AuthorizationClient::new(self.peer.channel()).max_decoding_message_size(ANSWER);
-        match client.check(request::check(question, self.arguments)).await {
+        match client.check(timed(request::check(question, self.arguments), due)).await {
             Ok(answer) => opinion(answer.into_inner(), self.pass_challenges),
-            Err(status) => Opinion::Failed(grpc_failure(&status)),
+            Err(status) => Opinion::Failed(grpc_failure(&status, &self.peer.address)),
         }
     }
 }
 
-/// A gRPC call that failed.
-pub(super) fn grpc_failure(status: &tonic::Status) -> Failure {
-    let mut text = format!("gRPC {:?}: {}", status.code(), status.message());
+/// A gRPC call to this address that failed.
+pub(super) fn grpc_failure(status: &tonic::Status, address: &str) -> Failure {
+    let mut text = format!("{address}: gRPC {:?}: {}", status.code(), status.message());
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
         text = format!("{text}: {error}");
@@ -69,19 +71,27 @@ fn opinion(answer: CheckResponse, pass_challenges: bool) -> Opinion {
             ..Denial::default()
         })),
         (Some(0), None) | (None | Some(0), Some(HttpResponse::OkResponse(_))) => Opinion::Allow,
-        (None | Some(0), _) => {
-            Opinion::Failed(Failure::new("expected a status that fits the response, got OK with a denial, or neither"))
-        }
+        (None, None) => Opinion::Failed(Failure::new(
+            "expected a CheckResponse with a status or an ok_response, got an empty one (OK is `status: {code: 0}`, written \
+             out: an answer without any status is no leave)",
+        )),
+        (None | Some(0), Some(HttpResponse::DeniedResponse(_))) => contradiction(code, "a denied_response"),
+        (None | Some(0), Some(HttpResponse::ErrorResponse(_))) => contradiction(code, "an error_response"),
         (Some(_), Some(HttpResponse::ErrorResponse(_))) => {
             Opinion::Failed(Failure::new(format!("it had an error: {}", log.unwrap_or_default())))
         }
         (Some(_), Some(HttpResponse::DeniedResponse(denied))) => {
-            Opinion::Deny(Box::new(Denial { log, ..denial(&denied, pass_challenges) }))
+            Opinion::Deny(Box::new(denial(&denied, log, pass_challenges)))
         }
         (Some(_), _) => {
             Opinion::Deny(Box::new(Denial { code: GateCode::parse(DENIED).ok(), log, ..Denial::default() }))
         }
     }
+}
+
+fn contradiction(code: Option<i32>, response: &str) -> Opinion {
+    let got = if code.is_none() { "none at all" } else { "OK" };
+    Opinion::Failed(Failure::new(format!("expected a status other than OK beside {response}, got {got}")))
 }
 
 /// A gate decides, it does not edit.
@@ -94,9 +104,9 @@ fn edits(ok: &OkHttpResponse) -> bool {
 }
 
 /// A `denied_response`: its body is the public text, or a JSON object with `error`, `message`, `description`, `details`.
-fn denial(denied: &DeniedHttpResponse, pass_challenges: bool) -> Denial {
+fn denial(denied: &DeniedHttpResponse, log: Option<String>, pass_challenges: bool) -> Denial {
     let retry_after = header(&denied.headers, "retry-after").and_then(|value| value.trim().parse().ok());
-    let mut denial = spoken(&denied.body);
+    let mut denial = spoken(&denied.body, log);
     denial.code = denial.code.or_else(|| GateCode::parse(DENIED).ok());
     denial.retry_after = retry_after;
     if pass_challenges {
@@ -108,22 +118,25 @@ fn denial(denied: &DeniedHttpResponse, pass_challenges: bool) -> Denial {
     denial
 }
 
-fn spoken(body: &str) -> Denial {
-    let plain = || Denial { text: Some(body.trim().to_owned()).filter(|text| !text.is_empty()), ..Denial::default() };
+fn spoken(body: &str, log: Option<String>) -> Denial {
+    let plain =
+        |log| Denial { text: Some(body.trim().to_owned()).filter(|text| !text.is_empty()), log, ..Denial::default() };
     let limits = Limits { depth: 32, nodes: 4096 };
-    let Ok(document) = Document::read(body.as_bytes().to_vec(), limits) else { return plain() };
+    let Ok(document) = Document::read(body.as_bytes().to_vec(), limits) else { return plain(log) };
     let root = document.root();
     if root.kind() != Kind::Object {
-        return plain();
+        return plain(log);
     }
     let text = |key: &str| root.get(key).and_then(|value| value.as_str()).map(str::to_owned);
-    Denial {
-        code: text("error").and_then(|code| GateCode::parse(&code).ok()),
+    let mut denial = Denial {
         text: text("message"),
         description: text("description"),
         details: root.get("details").map(|details| details.raw().to_owned()),
+        log,
         ..Denial::default()
-    }
+    };
+    denial.coded(&text("error").unwrap_or_default());
+    denial
 }
 
 fn header(headers: &[HeaderValueOption], name: &str) -> Option<String> {

@@ -101,11 +101,22 @@ impl Gate {
         let slot = timeout_at(due.into(), self.slots.acquire()).await;
         // A slot that came free with the last moment is none: the question would only be taken back.
         let (Ok(Ok(_slot)), true) = (slot, Instant::now() < due) else {
-            let why = format!("all the calls that it may judge at once are taken, for {:?}", self.timeout);
+            let why = format!(
+                "no slot was free: it waited {:?} of {:?} while as many calls as `concurrency` allows were asked about",
+                begun.elapsed(),
+                self.timeout
+            );
             return Opinion::Failed(Failure::new(why));
         };
-        let Some(leave) = self.breaker.admit(Instant::now()) else { return resting() };
-        let opinion = timeout_at(due.into(), self.ask(question)).await.unwrap_or_else(|_| self.late());
+        let asked = Instant::now();
+        let Some(leave) = self.breaker.admit(asked) else { return resting() };
+        let waited = asked.saturating_duration_since(begun);
+        let opinion = timeout_at(due.into(), self.ask(question, due)).await.unwrap_or_else(|_| self.late(waited));
+        // Whoever keeps the time that the gate was told may notice first.
+        let opinion = match opinion {
+            Opinion::Failed(failure) if !failure.of_this_call && Instant::now() >= due => self.late(waited),
+            opinion => opinion,
+        };
         if let Opinion::Failed(Failure { of_this_call: true, .. }) = &opinion {
             // Not settled: nothing was learned about the gate.
             return opinion;
@@ -119,17 +130,23 @@ impl Gate {
         opinion
     }
 
-    async fn ask(&self, question: &Question) -> Opinion {
+    async fn ask(&self, question: &Question, due: Instant) -> Opinion {
         match &self.kind {
-            Kind::ExtAuthz(gate) => gate.ask(question).await,
-            Kind::Grpc(gate) => gate.ask(question).await,
+            Kind::ExtAuthz(gate) => gate.ask(question, due).await,
+            Kind::Grpc(gate) => gate.ask(question, due).await,
             Kind::Judge(gate) => gate.ask(question).await,
             Kind::Cel(rule) => rule.ask(question),
         }
     }
 
-    fn late(&self) -> Opinion {
-        let failure = Failure::new(format!("it did not answer within {:?}", self.timeout));
+    /// The time ran out, of which the call `waited` for its turn.
+    fn late(&self, waited: Duration) -> Opinion {
+        let why = format!("it did not answer within {:?}", self.timeout);
+        let failure = Failure::new(if waited < Duration::from_millis(1) {
+            why
+        } else {
+            format!("{why}, of which the call waited {waited:?} for a free slot (`concurrency`)")
+        });
         Opinion::Failed(match &self.kind {
             Kind::Judge(_) => Failure { code: super::judge::unavailable(), ..failure },
             _ => failure,

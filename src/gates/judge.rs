@@ -88,16 +88,19 @@ impl Judge {
         let intent = match self.intent.look(question) {
             Intent::Found(intent) => intent,
             Intent::Absent if self.allow_without_intent => return Opinion::Allow,
-            Intent::Absent | Intent::Unreadable => return no_intent(),
+            Intent::Absent => return no_intent("the configured source of the intent holds none"),
+            Intent::Unreadable => {
+                return no_intent("the configured source of the intent holds no one text of at most 8 KiB");
+            }
         };
-        let arguments = question.arguments();
-        let key = self.cache.as_ref().map(|_| key(question, intent, &arguments));
+        let (arguments, other) = (question.arguments(), question.other_params().unwrap_or_default());
+        let key = self.cache.as_ref().map(|_| key(question, intent, (&arguments, &other)));
         if let (Some(cache), Some(key)) = (&self.cache, &key)
             && let Some(judged) = cache.get(key, Instant::now())
         {
             return self.opinion(&judged);
         }
-        let body = prompt::body(&self.model, question, intent, &arguments, self.arguments);
+        let body = prompt::body(&self.model, question, intent, (&arguments, &other), self.arguments);
         let judged = match self.exchange(body).await {
             Ok(judged) => judged,
             Err(failure) => return Opinion::Failed(failure),
@@ -141,7 +144,11 @@ impl Judge {
             request = request.header(header::AUTHORIZATION, value);
         }
         let request = request.body(Full::new(Bytes::from(body))).map_err(|error| failure(error.to_string()))?;
-        let answer = self.client.request(request).await.map_err(|error| failure(with_causes(&error)))?;
+        let answer = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| failure(format!("{}: {}", place(&self.url), with_causes(&error))))?;
         let status = answer.status();
         if status != StatusCode::OK {
             // These do not go away by waiting: key, model or URL is wrong.
@@ -162,16 +169,22 @@ impl Judge {
     }
 }
 
-fn no_intent() -> Opinion {
+fn no_intent(why: &str) -> Opinion {
     let text = "The call does not say what the user asked for, so it could not be judged. Trying again unchanged will not help.";
     Opinion::Deny(Box::new(Denial {
         code: GateCode::parse(NO_INTENT).ok(),
         text: Some(text.to_owned()),
+        log: Some(why.to_owned()),
         ..Denial::default()
     }))
 }
 
-fn key(question: &Question, intent: &str, arguments: &str) -> cache::Key {
+/// Where the judge is, without path and query, which may hold a key.
+fn place(url: &http::Uri) -> String {
+    format!("{}://{}", url.scheme_str().unwrap_or_default(), url.authority().map_or("", http::uri::Authority::as_str))
+}
+
+fn key(question: &Question, intent: &str, (arguments, other): (&str, &str)) -> cache::Key {
     let asker = &question.principal;
     let http = question.http.as_ref().map(|http| format!("{}{}", http.authority, http.path)).unwrap_or_default();
     cache::key(&[
@@ -183,6 +196,7 @@ fn key(question: &Question, intent: &str, arguments: &str) -> cache::Key {
         question.named(),
         &http,
         arguments,
+        other,
     ])
 }
 

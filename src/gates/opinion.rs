@@ -62,6 +62,21 @@ impl Opinion {
     }
 }
 
+impl Denial {
+    /// Takes the code that a gate sent. One that cannot be a code is told to the operator, bounded and printable.
+    pub(super) fn coded(&mut self, code: &str) {
+        match GateCode::parse(code) {
+            Ok(code) => self.code = Some(code),
+            Err(_) if code.is_empty() => {}
+            Err(fault) => {
+                let shown: String = code.chars().take(64).collect();
+                let told = format!("{fault}, got {shown:?}");
+                self.log = Some(self.log.take().map_or_else(|| told.clone(), |log| format!("{told}; {log}")));
+            }
+        }
+    }
+}
+
 impl Failure {
     pub(super) fn new(why: impl Into<String>) -> Self {
         Self { code: None, why: why.into(), of_this_call: false }

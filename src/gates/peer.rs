@@ -1,8 +1,9 @@
 //! The other end of a gRPC gate: a Unix socket or an http(s) address, dialled when it is first needed.
 
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tonic::Request;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 /// For a connection to come up; the gate's own timeout is usually shorter.
@@ -12,13 +13,15 @@ pub(super) const ANSWER: usize = 1024 * 1024;
 
 /// A gRPC server that is dialled lazily; a lost connection is dialled again with the next call.
 pub(super) struct Peer {
+    /// As configured, for whoever reads why a call failed.
+    pub(super) address: String,
     endpoint: Endpoint,
     channel: OnceLock<Channel>,
 }
 
 impl Peer {
-    /// A peer at `unix:/absolute/path`, `http://host:port` or `https://host:port`; `ca` is PEM text to verify the last
-    /// with, in place of the public roots.
+    /// A peer at `unix:/absolute/path`, `http://host:port` or `https://host:port`, without a port 80 or 443; `ca` is PEM
+    /// text to verify the last with, in place of the public roots.
     ///
     /// # Errors
     /// What is wrong with the address or the certificates.
@@ -54,13 +57,21 @@ impl Peer {
         } else {
             endpoint
         };
-        Ok(Self { endpoint, channel: OnceLock::new() })
+        Ok(Self { address: address.to_owned(), endpoint, channel: OnceLock::new() })
     }
 
     /// The channel. Must be called within the runtime that serves.
     pub(super) fn channel(&self) -> Channel {
         self.channel.get_or_init(|| self.endpoint.connect_lazy()).clone()
     }
+}
+
+/// A question that tells the gate how long its answer is waited for (`grpc-timeout`), so that it can stop when nobody
+/// listens any more.
+pub(super) fn timed<T>(message: T, due: Instant) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(due.saturating_duration_since(Instant::now()));
+    request
 }
 
 /// Scheme, host and port and nothing else.

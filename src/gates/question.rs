@@ -6,6 +6,9 @@ use crate::identity::Caller;
 use crate::message::json::{Document, Kind, Value};
 use crate::policy::Policy;
 
+/// Most bytes of an intent: a `_meta` key may be as large as a request.
+const INTENT_CAP: usize = 8 * 1024;
+
 /// One call, as gates see it. The caller's token, cookies and other headers are not in it.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -103,27 +106,26 @@ impl Question {
         if matches!(self.method.as_str(), "tools/call" | "prompts/get") {
             return params.get("arguments").map_or("{}", |arguments| arguments.raw()).to_owned();
         }
-        let mut out = String::from("{");
-        for (key, value) in params.entries().filter(|(key, _)| key.as_str() != Some("_meta")) {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            out.push_str(key.raw());
-            out.push(':');
-            out.push_str(value.raw());
-        }
-        out.push('}');
-        out
+        members(params, &["_meta"])
+    }
+
+    /// The members of `params` beside `name`, `arguments` and `_meta`, as one JSON object: what a retry brings after
+    /// `input_required`. `None` where there are none, and for methods whose [`Question::arguments`] hold them.
+    #[must_use]
+    pub fn other_params(&self) -> Option<String> {
+        let params = self.params().filter(|_| self.has_arguments())?;
+        Some(members(params, &["name", "arguments", "_meta"])).filter(|object| object != "{}")
+    }
+
+    /// Whether the call is one of a thing that takes `arguments`.
+    pub(super) fn has_arguments(&self) -> bool {
+        matches!(self.method.as_str(), "tools/call" | "prompts/get")
     }
 
     /// The arguments as a value, for rules; `None` where the call has none.
     pub(super) fn arguments_value(&self) -> Option<Value<'_>> {
         let params = self.params()?;
-        if matches!(self.method.as_str(), "tools/call" | "prompts/get") {
-            params.get("arguments")
-        } else {
-            Some(params)
-        }
+        if self.has_arguments() { params.get("arguments") } else { Some(params) }
     }
 
     /// The name or URI that the call names; empty where it names none.
@@ -160,8 +162,8 @@ pub enum Intent<'a> {
     Found(&'a str),
     /// There is none, or an empty one.
     Absent,
-    /// Something is there, and no one text: a header twice, or not UTF-8, or a value of another type. Whoever may leave the
-    /// intent out may not hide somebody else's by adding a second.
+    /// Something is there, and no one text: a header twice, or not UTF-8, or a value of another type, or more than 8 KiB.
+    /// Whoever may leave the intent out may not hide somebody else's by adding a second.
     Unreadable,
 }
 
@@ -171,9 +173,25 @@ impl<'a> Intent<'a> {
         match text.map(str::trim) {
             None => Self::Unreadable,
             Some("") => Self::Absent,
+            Some(text) if text.len() > INTENT_CAP => Self::Unreadable,
             Some(text) => Self::Found(text),
         }
     }
+}
+
+/// The members of an object but those, as the caller wrote them.
+fn members(object: Value<'_>, without: &[&str]) -> String {
+    let mut out = String::from("{");
+    for (key, value) in object.entries().filter(|(key, _)| key.as_str().is_none_or(|key| !without.contains(&key))) {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(key.raw());
+        out.push(':');
+        out.push_str(value.raw());
+    }
+    out.push('}');
+    out
 }
 
 /// The text of a value that is one.

@@ -121,6 +121,14 @@ pub fn pointless_answer(gate: &Arc<str>) -> Refusal {
     refusal
 }
 
+/// A refusal of what a gate answered, with the gate's name: it is not the server that erred.
+#[must_use]
+pub fn unfit_answer(gate: &Arc<str>, mut refusal: Refusal) -> Refusal {
+    let why = refusal.log.take().unwrap_or_else(|| refusal.message.clone().into_owned());
+    refusal.gate = Some(Box::new(GateMark { name: Arc::clone(gate), code: None, details: None, challenge: None }));
+    refusal.log(format!("what gate {gate} answered: {why}"))
+}
+
 /// A gate's result as the JSON-RPC answer to the request, under its id byte for byte.
 #[must_use]
 pub fn answer(id: Id<'_>, result: &str) -> Vec<u8> {

@@ -124,7 +124,7 @@ fn write_data(out: &mut Vec<u8>, refusal: &Refusal, content: Content<'_>) -> boo
             for (name, value) in &refusal.details {
                 detail(details.member(name), value);
             }
-            details.all(foreign);
+            details.all(&foreign);
             details.close();
         }
         if !content.decision.is_empty() {
@@ -135,20 +135,52 @@ fn write_data(out: &mut Vec<u8>, refusal: &Refusal, content: Content<'_>) -> boo
     true
 }
 
-/// What a gate wrote as `details` does not read as one JSON object.
-struct NotAnObject;
-
-/// What stands between the braces of a gate's own details. They are read on their own first: text that is only balanced
-/// within the frame could write members of `data` itself.
-fn foreign_members(refusal: &Refusal) -> Result<&str, NotAnObject> {
-    let Some(details) = refusal.gate.as_ref().and_then(|gate| gate.details.as_deref()) else { return Ok("") };
-    let document =
-        Document::read(details.as_bytes().to_vec(), Limits { depth: 24, nodes: 2048 }).map_err(|_| NotAnObject)?;
+/// What stands between the braces of a gate's own details, without what we say ourselves (`retry_after_seconds`): ours
+/// comes from a field of its own. They are read on their own first: text that is only balanced within the frame could
+/// write members of `data` itself.
+///
+/// # Errors
+/// Why they do not read as one JSON object.
+fn foreign_members(refusal: &Refusal) -> Result<String, String> {
+    let Some(details) = refusal.gate.as_ref().and_then(|gate| gate.details.as_deref()) else {
+        return Ok(String::new());
+    };
+    let document = Document::read(details.as_bytes().to_vec(), Limits { depth: 24, nodes: 2048 })
+        .map_err(|fault| format!("expected `details` to be one JSON object: {fault}"))?;
     if document.root().kind() != Kind::Object {
-        return Err(NotAnObject);
+        return Err("expected `details` to be one JSON object, got another JSON value".to_owned());
     }
-    let inside = details.trim_ascii().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    inside.map(str::trim_ascii).ok_or(NotAnObject)
+    let foreign = |name: Option<&str>| !refusal.details.iter().any(|(own, _)| Some(*own) == name);
+    if document.root().entries().all(|(key, _)| foreign(key.as_str())) {
+        let inside = document.root().raw().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        return Ok(inside.unwrap_or_default().trim_ascii().to_owned());
+    }
+    let members = document.root().entries().filter(|(key, _)| foreign(key.as_str()));
+    Ok(members.map(|(key, value)| format!("{}:{}", key.raw(), value.raw())).collect::<Vec<_>>().join(","))
+}
+
+/// Why a frame says less than it was to, for the operator.
+#[must_use]
+pub fn why_less(refusal: &Refusal) -> String {
+    let content = Content { id: None, code: 0, message: "", explain: true, decision: "" };
+    let mut data = Vec::new();
+    let why = match foreign_members(refusal) {
+        Err(fault) => fault,
+        Ok(foreign) => {
+            write_data(&mut data, refusal, content);
+            // The decision's id is not counted here.
+            if data.len().saturating_add(64) > DATA_CAP {
+                format!(
+                    "expected `details` and the rest of at most {DATA_CAP} bytes, got {} ({} of them `details`)",
+                    data.len(),
+                    foreign.len()
+                )
+            } else {
+                "the caller's id, or one of the details, cannot stand in a frame".to_owned()
+            }
+        }
+    };
+    format!("error.data could not be rendered and was left out: {why}")
 }
 
 /// An object under construction; nothing is written before its first member.

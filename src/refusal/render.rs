@@ -156,10 +156,36 @@ fn render_policy(refusal: &Refusal, denials: Denials, to: Addressee<'_>, decisio
 
 /// A gate's challenge, where its configuration says `challenges: pass`.
 fn render_gate_challenge(refusal: &Refusal, status: u16, challenge: &str) -> Rendered {
-    let error = if status == 401 { "invalid_token" } else { "insufficient_scope" };
+    let error = error_parameter(challenge);
+    let error = error.as_deref().unwrap_or_else(|| refusal.error());
     let mut rendered = plain(status, frame::challenge(error, &refusal.message));
     rendered.headers.push(("www-authenticate", challenge.to_owned()));
+    rendered.headers.extend(refusal.retry_after.map(|seconds| ("retry-after", seconds.to_string())));
     rendered
+}
+
+/// The `error` parameter of a challenge (RFC 6750 §3), which the body must not contradict.
+fn error_parameter(challenge: &str) -> Option<String> {
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    let (mut quoted, mut escaped) = (false, false);
+    let mut rest = challenge.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            c if escaped => {
+                part.push(c);
+                escaped = false;
+            }
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            ' ' | '\t' if !quoted && (part.ends_with('=') || rest.peek() == Some(&'=')) => {}
+            ',' | ' ' | '\t' if !quoted => parts.push(std::mem::take(&mut part)),
+            c => part.push(c),
+        }
+    }
+    parts.push(part);
+    let mut named = parts.iter().filter_map(|part| part.split_once('='));
+    let (_, error) = named.find(|(name, error)| name.eq_ignore_ascii_case("error") && !error.is_empty())?;
+    Some(error.to_owned())
 }
 
 /// Unpriced, not permitted and gone must look the same to the last byte, whatever the true reason is.

@@ -169,10 +169,18 @@ fn a_gate_answers_in_the_tools_place() {
         (&json!("answer"), &json!("acme"), &json!("200"))
     );
     // It is read as strictly as an upstream's answer.
-    for bad in ["", "[]", r#"{"resultType":"other"}"#, r#"{"a":1,"a":2}"#, r#"{}},"error":{"code":1"#] {
+    gate.say(Say::Answer(r#"{"resultType":"other"}"#));
+    let reply = stack.refused_by("answer.unreadable", 0, || stack.send(&stack.request(&fixture::search())));
+    assert_eq!(reply.status, 502, "{reply}");
+    assert_eq!(stack.portcullis.audit_of("answer.unreadable", 0)["gate"], "acme");
+    // What is no JSON object never comes near a frame: the gate failed, and its breaker does not count it.
+    let splice = r#"{"content":[],"isError":true},"extra":{"a":1}"#;
+    for bad in ["", "[]", r#"{"a":1,"a":2}"#, r#"{}},"error":{"code":1"#, splice, splice] {
         gate.say(Say::Answer(bad));
-        let reply = stack.refused_by("answer.unreadable", 0, || stack.send(&stack.request(&fixture::search())));
-        assert_eq!(reply.status, 502, "{bad}: {reply}");
+        let reply = stack.refuses(&stack.request(&fixture::search()), "gate.unavailable");
+        assert_gate_frame(&reply, &json!(1), "gate.unavailable", "acme");
+        let record = stack.portcullis.audit_of("gate.unavailable", stack.portcullis.audited() - 1);
+        assert!(record["detail"].as_str().is_some_and(|detail| detail.contains("to be one JSON object")), "{record}");
     }
 }
 

@@ -17,8 +17,9 @@ const NAMESPACE: &str = "portcullis";
 /// The request that asks `question`, with arguments of at most `cap` bytes.
 pub(super) fn check(question: &Question, cap: usize) -> CheckRequest {
     let arguments = question.arguments();
-    let left_out = arguments.len() > cap;
-    let http = http(question, if left_out { None } else { Some(&arguments) });
+    let other = question.other_params().unwrap_or_default();
+    let left_out = arguments.len().saturating_add(other.len()) > cap;
+    let http = http(question, if left_out { None } else { Some((&arguments, &other)) });
     let source = Peer { principal: question.principal.name.clone(), ..Peer::default() };
     CheckRequest {
         attributes: Some(AttributeContext {
@@ -34,14 +35,14 @@ pub(super) fn check(question: &Question, cap: usize) -> CheckRequest {
     }
 }
 
-fn http(question: &Question, arguments: Option<&str>) -> HttpRequest {
+fn http(question: &Question, shown: Option<(&str, &str)>) -> HttpRequest {
     let common =
         HttpRequest { id: question.decision.clone(), protocol: "HTTP/1.1".to_owned(), ..HttpRequest::default() };
     if let Some(call) = &question.http {
         let (method, host, path) = (question.method.clone(), call.authority.clone(), call.path.clone());
         return HttpRequest { method, host, path, scheme: "https".to_owned(), ..common };
     }
-    let body = body(question, arguments);
+    let body = body(question, shown);
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut headers =
         HashMap::from([header("content-type", "application/json"), header("mcp-method", &question.method)]);
@@ -59,21 +60,26 @@ fn http(question: &Question, arguments: Option<&str>) -> HttpRequest {
     }
 }
 
-/// The MCP request as policies would write it down: no id, no `_meta`.
-fn body(question: &Question, arguments: Option<&str>) -> String {
+/// The MCP request as policies would write it down: no id, no `_meta`. `shown` is the arguments and, as an object, the
+/// other members; nothing where they are too large.
+fn body(question: &Question, shown: Option<(&str, &str)>) -> String {
     let mut out = br#"{"jsonrpc":"2.0","method":"#.to_vec();
     write::string(&mut out, &question.method);
     out.extend_from_slice(br#","params":"#);
-    if matches!(question.method.as_str(), "tools/call" | "prompts/get") {
+    if question.has_arguments() {
         out.extend_from_slice(br#"{"name":"#);
         write::string(&mut out, question.named());
-        if let Some(arguments) = arguments {
+        if let Some((arguments, other)) = shown {
             out.extend_from_slice(br#","arguments":"#);
             out.extend_from_slice(arguments.as_bytes());
+            if let Some(members) = other.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+                out.push(b',');
+                out.extend_from_slice(members.as_bytes());
+            }
         }
         out.push(b'}');
     } else {
-        out.extend_from_slice(arguments.unwrap_or("{}").as_bytes());
+        out.extend_from_slice(shown.map_or("{}", |(arguments, _)| arguments).as_bytes());
     }
     out.push(b'}');
     String::from_utf8(out).unwrap_or_default()
@@ -81,11 +87,14 @@ fn body(question: &Question, arguments: Option<&str>) -> String {
 
 fn extensions(question: &Question, left_out: bool) -> HashMap<String, String> {
     let Asker { name, issuer, subject, email, roles, permissions } = &question.principal;
+    let capability = if let [only] = &question.capabilities[..] { only } else { "" };
     let all = [
         ("decision", question.decision.as_str()),
         ("server", &question.server),
         ("method", &question.method),
-        ("capability", question.capabilities.first().map(|label| &**label).unwrap_or_default()),
+        // A policy over one capability must not pass a call that reaches another beside it.
+        ("capability", capability),
+        ("capabilities", &texts(&question.capabilities)),
         ("principal", name),
         ("issuer", issuer),
         ("subject", subject),
@@ -98,6 +107,19 @@ fn extensions(question: &Question, left_out: bool) -> HashMap<String, String> {
         .filter(|(_, value)| !value.is_empty())
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
+}
+
+/// Texts as a JSON array.
+fn texts(all: &[std::sync::Arc<str>]) -> String {
+    let mut out = vec![b'['];
+    for (index, text) in all.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write::string(&mut out, text);
+    }
+    out.push(b']');
+    String::from_utf8(out).unwrap_or_default()
 }
 
 fn metadata(question: &Question, left_out: bool) -> Struct {

@@ -5,8 +5,9 @@ use envoy_types::pb::envoy::r#type::v3::HttpStatus;
 use envoy_types::pb::google::rpc::Status;
 
 use super::{Opinion, opinion, request};
+use crate::gates::Question;
 use crate::gates::opinion::Denial;
-use crate::gates::tests::{plain, question};
+use crate::gates::tests::{plain, question, retry::retry};
 use crate::refusal::GateCode;
 
 fn header(name: &str, value: &str) -> HeaderValueOption {
@@ -50,6 +51,7 @@ fn the_status_decides_and_a_contradiction_is_no_opinion() {
         (Some(7), None, "ext_authz.denied"),
         (Some(16), Some(ok()), "ext_authz.denied"),
         (Some(13), Some(HttpResponse::ErrorResponse(DeniedHttpResponse::default())), "failed"),
+        (Some(0), Some(HttpResponse::ErrorResponse(DeniedHttpResponse::default())), "failed"),
     ] {
         assert_eq!(word(answer(code, response.clone())), expected, "{code:?} {response:?}");
     }
@@ -89,6 +91,7 @@ fn a_denied_response_becomes_code_and_public_text() {
     assert_eq!(spoken.details.as_deref(), Some(r#"{"opens": 9.0}"#));
     let wrong = denial(r#"{"error":"Not A Code"}"#, vec![], false);
     assert_eq!(wrong.code.as_ref().map(GateCode::as_str), Some("ext_authz.denied"));
+    assert!(wrong.log.as_deref().is_some_and(|log| log.ends_with("got \"Not A Code\"")), "{:?}", wrong.log);
 }
 
 #[test]
@@ -120,6 +123,12 @@ fn the_facts_stand_where_such_servers_look() {
     );
     let metadata = attributes.metadata_context.expect("metadata");
     assert!(metadata.filter_metadata["portcullis"].fields.contains_key("principal"));
+    assert_eq!(extension("capabilities"), r#"["tool:update"]"#);
+    // Of several none is the one.
+    let both = vec!["resource:a".into(), "resource:b\"".into()];
+    let several = Question { method: "resources/read".into(), capabilities: both, ..question("x", "{}") };
+    let told = request::check(&several, 1024).attributes.expect("attributes").context_extensions;
+    assert_eq!((told.get("capability"), told["capabilities"].as_str()), (None, r#"["resource:a","resource:b\""]"#));
     assert!(http.headers.keys().all(|name| ["content-type", "mcp-method", "mcp-name"].contains(&name.as_str())));
 }
 
@@ -138,4 +147,25 @@ fn plain_http_is_asked_as_what_it_is() {
     let http = attributes.request.and_then(|request| request.http).expect("a request");
     assert_eq!((http.method.as_str(), http.host.as_str(), http.path.as_str()), ("GET", "api.acme.com", "/v1/x?y=1"));
     assert!(http.headers.is_empty() && http.body.is_empty());
+}
+
+#[test]
+fn a_retry_shows_its_answers_and_state() {
+    let body = |cap| {
+        let attributes = request::check(&retry(), cap).attributes.expect("attributes");
+        let told = attributes.context_extensions["arguments_truncated"].clone();
+        (attributes.request.and_then(|request| request.http).expect("a request").body, told)
+    };
+    assert_eq!(
+        body(1024),
+        (
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"update","arguments":{"id":"7"},"requestState":"s\u0031","inputResponses":{"ok": true}}}"#.into(),
+            "false".into()
+        )
+    );
+    // One without the other would be half a call.
+    assert_eq!(
+        body(20),
+        (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"update"}}"#.into(), "true".into())
+    );
 }

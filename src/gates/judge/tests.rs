@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::prompt::middle_out;
 use super::verdict::{self, Judged, Verdict};
-use crate::gates::tests::{gates, question};
+use crate::gates::tests::{gates, question, retry::retry};
 use crate::gates::{Decision, Denial, Gates, Instead, Question};
 use crate::refusal::GateCode;
 
@@ -145,6 +145,12 @@ async fn the_evidence_is_data_and_the_instruction_holds_none_of_it() {
     let evidence: Value = serde_json::from_str(messages[1]["content"].as_str().expect("a text")).expect("JSON");
     assert_eq!((&evidence["intent"], &evidence["arguments"]), (&json!("close my case"), &json!(attack)));
     assert_eq!((&evidence["target"], &evidence["arguments_truncated"]), (&json!("update"), &json!(false)));
+    assert_eq!((&evidence["other_params"], &evidence["other_params_truncated"]), (&json!(""), &json!(false)));
+    ask(&model.gates(&json!({})), &retry()).await;
+    let (_, body) = model.last.lock().unwrap().clone().expect("it was asked");
+    let evidence: Value = serde_json::from_str(body["messages"][1]["content"].as_str().expect("a text")).expect("JSON");
+    let other = r#"{"requestState":"s\u0031","inputResponses":{"ok": true}}"#;
+    assert_eq!((&evidence["arguments"], &evidence["other_params"]), (&json!(r#"{"id":"7"}"#), &json!(other)));
 }
 
 #[tokio::test]
@@ -181,21 +187,22 @@ async fn a_verdict_is_remembered_for_the_same_question_only() {
     let mut intent = call.clone();
     intent.headers = vec![("x-user-intent".into(), Some("export".into()))];
     let arguments = question("update", r#"{"id":"8"}"#);
-    for different in [arguments, question("delete", r#"{"id":"7"}"#), other, issuer, method, intent] {
+    // The same arguments, but with an answer to what the server asked back.
+    for different in [retry(), arguments, question("delete", r#"{"id":"7"}"#), other, issuer, method, intent] {
         ask(&gates, &different).await;
     }
-    assert_eq!(model.asked.load(Ordering::SeqCst), 7);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 8);
     // What the judge was not sure of is asked again.
     model.say("hm");
     let unsure = question("update", r#"{"id":"9"}"#);
     ask(&gates, &unsure).await;
     ask(&gates, &unsure).await;
-    assert_eq!(model.asked.load(Ordering::SeqCst), 9);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 10);
     // Without the key nothing is remembered.
     let gates = model.gates(&json!({}));
     ask(&gates, &call).await;
     ask(&gates, &call).await;
-    assert_eq!(model.asked.load(Ordering::SeqCst), 11);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 12);
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ fn what_is_right_is_taken() {
         {"name": "a", "ext_authz": {"address": "unix:/run/opa.sock", "timeout": "50ms", "challenges": "pass"}},
         {"name": "b", "grpc": {"address": "https://gate.acme.com:443"}, "capabilities": ["known", "prompt:known"]},
         {"name": "c", "judge": {"url": "http://judge:8080/v1/chat/completions", "model": "m", "timeout": "1s", "intent": {"meta": "i"}}, "mode": "shadow"},
+        {"name": "e", "grpc": {"address": "https://gate.acme.com"}},
         {"name": "d", "cel": "arguments.amount <= 1000 || \"payments:large\" in principal.permissions"}
     ]"#;
     assert_eq!(faults(right), []);

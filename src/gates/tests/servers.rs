@@ -40,6 +40,7 @@ pub(super) struct Server {
 struct Shared {
     say: Mutex<Say>,
     last: Mutex<Option<DecideRequest>>,
+    timeout: Mutex<Option<String>>,
     asked: Arc<AtomicUsize>,
     cancelled: Arc<AtomicUsize>,
 }
@@ -59,6 +60,8 @@ struct Service(Arc<Shared>);
 impl Gate for Service {
     async fn decide(&self, request: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
         self.0.asked.fetch_add(1, Ordering::SeqCst);
+        let told = request.metadata().get("grpc-timeout").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        *self.0.timeout.lock().unwrap() = told;
         *self.0.last.lock().unwrap() = Some(request.into_inner());
         let say = *self.0.say.lock().unwrap();
         let opinion = match say {
@@ -73,7 +76,8 @@ impl Gate for Service {
             Say::Nothing => None,
             Say::Error => return Err(Status::unavailable("no")),
             Say::Refuse => return Err(Status::invalid_argument("not this one")),
-            Say::Cut => panic!("a gate that dies half-way"),
+            // A panic without its message and backtrace, which take a busy machine their time.
+            Say::Cut => std::panic::resume_unwind(Box::new("a gate that dies half-way")),
             Say::Hang => {
                 let guard = Guard(Arc::clone(&self.0.cancelled));
                 tokio::time::sleep(Duration::from_hours(1)).await;
@@ -91,6 +95,7 @@ impl Server {
         let shared = Arc::new(Shared {
             say: Mutex::new(say),
             last: Mutex::new(None),
+            timeout: Mutex::new(None),
             asked: Arc::clone(&asked),
             cancelled: Arc::clone(&cancelled),
         });
@@ -119,6 +124,11 @@ impl Server {
 
     pub(super) fn say(&self, say: Say) {
         *self.shared.say.lock().unwrap() = say;
+    }
+
+    /// `grpc-timeout` of the last question.
+    pub(super) fn timeout(&self) -> Option<String> {
+        self.shared.timeout.lock().unwrap().clone()
     }
 
     pub(super) fn last(&self) -> Option<DecideRequest> {

@@ -1,7 +1,7 @@
 //! Refusals of rung 17: a gate's own code, name, details, retry and challenge.
 
 use super::{CALL, header, text};
-use crate::refusal::frame::{DATA_CAP, Tier};
+use crate::refusal::frame::{DATA_CAP, Tier, why_less};
 use crate::refusal::{Addressee, Denials, Detail, GateCode, GateMark, Reason, Refusal, Rendered, Rung, render};
 
 fn denied(details: Option<&str>) -> Refusal {
@@ -76,9 +76,32 @@ fn a_retry_stands_among_the_details_or_in_a_header() {
     assert_eq!(header(&rendered, "retry-after"), None);
     let plain = render(&refusal, Denials::default(), Addressee::default(), "d");
     assert_eq!((plain.status, header(&plain, "retry-after")), (403, Some("7")));
-    // A gate that says it itself would write it twice.
+    // A gate that says it a second time among its details is not heard there, and loses nothing else.
+    refusal.gate.as_mut().unwrap().details = Some(r#"{"retry_\u0061fter_seconds":9,"limit": 1}"#.into());
+    let rendered = framed(&refusal);
+    assert_eq!(rendered.tier, Tier::Full);
+    let body = text(&rendered.body);
+    assert!(body.contains(r#""details":{"retry_after_seconds":7,"limit":1}"#), "{body}");
+    // Said there alone it stands.
+    refusal.retry_after = None;
     refusal.gate.as_mut().unwrap().details = Some(r#"{"retry_after_seconds":9}"#.into());
-    assert_eq!(framed(&refusal).tier, Tier::Minimal);
+    assert!(text(&framed(&refusal).body).contains(r#""details":{"retry_after_seconds":9}"#));
+}
+
+#[test]
+fn why_a_frame_says_less_is_told() {
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(DATA_CAP));
+    for (details, why) in [
+        ("[1]", "expected `details` to be one JSON object, got another JSON value"),
+        (r#"{"a":1,"a":2}"#, "expected `details` to be one JSON object: "),
+        (&large, "of at most 8192 bytes, got 8"),
+    ] {
+        let told = why_less(&denied(Some(details)));
+        assert!(
+            told.starts_with("error.data could not be rendered and was left out: ") && told.contains(why),
+            "{told}"
+        );
+    }
 }
 
 #[test]
@@ -87,7 +110,20 @@ fn a_challenge_that_may_pass_is_one() {
     refusal.gate.as_mut().unwrap().challenge = Some((401, "Bearer error=\"x\"".into()));
     let rendered = framed(&refusal);
     assert_eq!((rendered.status, header(&rendered, "www-authenticate")), (401, Some("Bearer error=\"x\"")));
-    assert_eq!(text(&rendered.body), r#"{"error":"invalid_token","error_description":"no"}"#);
+    assert_eq!(text(&rendered.body), r#"{"error":"x","error_description":"no"}"#);
+    // Body and header say the same error; a header without one leaves the gate's code. Retry-After stays.
+    refusal.retry_after = Some(3);
+    for (challenge, error) in [
+        (r#"Bearer realm="error=\"a\", b", error_description="c", Error = "step_up", scope="d""#, "step_up"),
+        ("Bearer error=insufficient_scope", "insufficient_scope"),
+        (r#"Basic realm="x, error=y""#, "payments.limit"),
+        ("Bearer error=\"\"", "payments.limit"),
+    ] {
+        refusal.gate.as_mut().unwrap().challenge = Some((403, challenge.into()));
+        let rendered = framed(&refusal);
+        let body = format!(r#"{{"error":"{error}","error_description":"no"}}"#);
+        assert_eq!((text(&rendered.body), header(&rendered, "retry-after")), (body.as_str(), Some("3")), "{challenge}");
+    }
 }
 
 #[test]
