@@ -64,7 +64,8 @@ impl Shelf {
 
     fn see(&self, name: &str, text: &str, seconds: u64) -> (Sighting, Option<String>) {
         let entry: Document = document(text);
-        let (sighting, event) = self.book.observe(&label(name), entry.root(), self.at(seconds));
+        let label = label(name);
+        let (sighting, event) = self.book.observe(label.kind(), label.name(), entry.root(), self.at(seconds));
         (sighting, event.as_ref().map(told))
     }
 
@@ -179,4 +180,24 @@ fn the_newer_word_counts() {
     assert_eq!(shelf.verdict("a", 6), changed(&["description", "max"]));
     // A match counts from the beginning of its listing.
     assert_eq!((shelf.verdict("b", 62), shelf.verdict("b", 63)), (Verdict::Fresh, Verdict::Stale));
+}
+
+#[test]
+fn the_same_bytes_again_match_without_hiding_a_change_between() {
+    let shelf = Shelf::new();
+    let kept = |name: &str| shelf.book.slot(Kind::Tool, name).unwrap().lock().passed.as_deref().map(str::to_owned);
+    for seconds in 0..2 {
+        assert_eq!(shelf.see("a", HONEST[0].1, seconds), (Sighting::Matches, None));
+        assert_eq!(kept("a").as_deref(), Some(HONEST[0].1));
+    }
+    let told = Some("tool:a description max".into());
+    assert_eq!(shelf.see("a", CHANGED, 2), (Sighting::Changed, told), "other bytes are compared");
+    assert_eq!(kept("a").as_deref(), Some(HONEST[0].1), "what differs is never kept");
+    assert_eq!(shelf.see("a", HONEST[0].1, 3), (Sighting::Matches, None));
+    assert_eq!(shelf.verdict("a", 3), Verdict::Stale, "and known bytes acquit no more than others");
+    // The bytes of one name say nothing of another.
+    assert_eq!(shelf.see("b", HONEST[0].1, 4).0, Sighting::Changed);
+    // What a server may make as long as it likes is not remembered.
+    let long = format!(r#"{{"name":"b","_meta":{{"x":"{}"}}}}"#, "x".repeat(1 << 20));
+    assert_eq!((shelf.see("b", &long, 5).0, kept("b")), (Sighting::Matches, None));
 }
