@@ -2,7 +2,7 @@
 
 /// Byte fields of the front door's messages that share the received buffer, or a constant, instead of owning a copy.
 /// Bodies are not among them: they become text that is owned.
-const SHARED: [&str; 4] = ["HeaderValue", "HeaderToSet", "Field", "Value"];
+const SHARED: [&str; 5] = ["HeaderValue", "HeaderToSet", "HeaderMutation", "Field", "Value"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");

@@ -301,17 +301,34 @@ fn frame(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| render(&refusal, Denials::default(), to, "0123456789ab00000001"));
 }
 
-/// Rungs 18 and 19 on a listing of which every second entry goes: read, filtered, spliced.
+/// Rungs 18 and 19 on a listing of which every second entry goes: read, filtered, spliced. The server lists the same bytes
+/// again and again.
 #[divan::bench(args = [10, 200, 2000])]
 fn listing_filtered(bencher: Bencher<'_, '_>, tools: usize) {
+    filter(bencher, tools, false);
+}
+
+/// The same from a server that spells each listing otherwise than the last, so that every definition is compared.
+#[divan::bench(args = [10, 200, 2000])]
+fn listing_respelled(bencher: Bencher<'_, '_>, tools: usize) {
+    filter(bencher, tools, true);
+}
+
+fn filter(bencher: Bencher<'_, '_>, tools: usize, respelled: bool) {
     let world = World::of(Size { tools, ..USUAL });
     let caller = world.cached(&world.authorization);
     let (bytes, now) = (setting::listing(tools), world.now.instant);
-    bencher.counter(BytesCount::new(bytes.len())).with_inputs(|| bytes.clone()).bench_local_values(|bytes| {
+    let other =
+        String::from_utf8(bytes.clone()).expect("text").replace(r#""inputSchema":"#, r#""inputSchema": "#).into_bytes();
+    let mut turn = [&bytes, if respelled { &other } else { &bytes }].into_iter().cycle();
+    let next = move || turn.next().expect("it goes round").clone();
+    bencher.counter(BytesCount::new(bytes.len())).with_inputs(next).bench_local_values(|bytes| {
         let document = answer::read(world.server(), bytes).expect("good JSON");
         let result = document.root().get("result").expect("a result");
         let filtered = listing::filter(world.server(), &caller.principal, Method::ToolsList, &document, result, now);
-        filtered.expect("a listing").bytes
+        let filtered = filtered.expect("a listing");
+        assert_eq!(filtered.hidden, tools / 2);
+        filtered.bytes
     });
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -18,12 +18,12 @@ use crate::support::envoy::{EDGE, Envoy, without_filter};
 use crate::support::stack::edge_edits;
 use crate::support::{Idp, Upstream, fixture, wait_for};
 use crate::wire::Wire;
-use crate::{callgrind, cpu, noop, setting, upstream};
+use crate::{authz, callgrind, collector, cpu, noop, setting, upstream};
 
 /// How long a processor may take to listen; under callgrind everything takes fifty times as long.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How many arms there are.
-pub(crate) const COUNT: usize = 5;
+pub(crate) const COUNT: usize = 7;
 
 /// What all arms share.
 pub(crate) struct Stage {
@@ -31,6 +31,8 @@ pub(crate) struct Stage {
     idp: Idp,
     upstream: u16,
     lister: Upstream,
+    /// The port of the OpenTelemetry collector.
+    collector: u16,
     /// The build of Portcullis that is measured.
     portcullis: PathBuf,
     /// Whether processors run under callgrind.
@@ -44,6 +46,7 @@ pub(crate) struct Sample {
     pub(crate) rate: f64,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    pub(crate) p999: f64,
     /// CPU of Envoy per call.
     pub(crate) envoy: f64,
     /// CPU of the processor per call; 0 where there is none.
@@ -58,10 +61,22 @@ pub(crate) struct Arm {
     /// Audit lines that Portcullis wrote.
     audited: Option<Arc<AtomicU64>>,
     calls: u64,
-    token: String,
+    pub(crate) token: String,
     request: Arc<[u8]>,
     wires: Vec<Wire>,
     pub(crate) samples: Vec<Sample>,
+}
+
+/// Portcullis without an Envoy; ends when dropped.
+pub(crate) struct Alone {
+    child: Child,
+    pub(crate) socket: PathBuf,
+}
+
+impl Alone {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.inner.id()
+    }
 }
 
 impl Stage {
@@ -69,7 +84,8 @@ impl Stage {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let portcullis = portcullis.to_owned();
         let lister = setting::lister(setting::USUAL.tools);
-        Self { load: Load::new(), idp: Idp::start(), upstream: upstream::start(), lister, portcullis, counted, dir }
+        let (load, idp, collector) = (Load::new(), Idp::start(), collector::start());
+        Self { load, idp, upstream: upstream::start(), lister, collector, portcullis, counted, dir }
     }
 
     /// All arms, started and checked with one call each.
@@ -77,11 +93,43 @@ impl Stage {
         let without_lock = without_filter(EDGE, "envoy.filters.http.rbac");
         vec![
             self.arm("envoy alone", &without_filter(&without_lock, "envoy.filters.http.ext_proc"), Processor::None),
+            self.arm("ext_authz", &authz::instead_of_ext_proc(&without_lock), Processor::Authz),
             self.arm("no-op, unscreened", &without_lock, Processor::Noop(noop::UNSCREENED)),
             self.arm("no-op, screened", &without_lock, Processor::Noop(noop::SCREENED)),
-            self.arm("portcullis, unscreened", EDGE, Processor::Portcullis { screen: false }),
-            self.arm("portcullis, screened", EDGE, Processor::Portcullis { screen: true }),
+            self.arm("portcullis, unscreened", EDGE, Processor::Portcullis { screen: false, otlp: None }),
+            self.arm("portcullis, screened", EDGE, Processor::Portcullis { screen: true, otlp: None }),
+            self.arm("portcullis, telemetry", EDGE, Processor::Portcullis { screen: true, otlp: Some(self.collector) }),
         ]
+    }
+
+    /// The arms that streams of events are compared in, none of them checked yet.
+    pub(crate) fn streaming_arms(&self) -> Vec<Arm> {
+        let without_lock = without_filter(EDGE, "envoy.filters.http.rbac");
+        let portcullis = Processor::Portcullis { screen: true, otlp: None };
+        vec![
+            self.arm("envoy alone", &without_filter(&without_lock, "envoy.filters.http.ext_proc"), Processor::None),
+            self.arm("no-op, screened", &without_lock, Processor::Noop(noop::SCREENED)),
+            self.arm("portcullis, screened", EDGE, portcullis),
+        ]
+    }
+
+    /// Arms that are made from now on have this upstream.
+    pub(crate) fn send_to(&mut self, port: u16) {
+        self.upstream = port;
+    }
+
+    /// Portcullis without an Envoy, listening.
+    pub(crate) fn portcullis(&self, name: &str) -> Alone {
+        let dir = self.dir.path().join(name);
+        std::fs::create_dir(&dir).expect("a directory for the process");
+        let socket = dir.join("ext_proc.sock");
+        let processor = Processor::Portcullis { screen: true, otlp: None };
+        let child = processor.start(self, name, &dir, &socket, Some(&Arc::default()));
+        Alone { child: child.expect("a process"), socket }
+    }
+
+    pub(crate) fn token(&self, claims: &serde_json::Value) -> String {
+        self.idp.token(claims)
     }
 
     /// The shipped edge configuration, with or without filters, in front of one processor.
@@ -119,7 +167,12 @@ fn used<'a>(config: &str, from: &'a str, to: &'a str) -> (&'a str, &'a str) {
 enum Processor {
     None,
     Noop(&'static str),
-    Portcullis { screen: bool },
+    Authz,
+    /// `otlp`: the port of a collector that metrics, traces and audit go to besides.
+    Portcullis {
+        screen: bool,
+        otlp: Option<u16>,
+    },
 }
 
 impl Processor {
@@ -139,8 +192,16 @@ impl Processor {
                 command.args([noop::ROLE.as_ref(), socket.as_os_str(), phases.as_ref()]);
                 command
             }
-            Self::Portcullis { screen } => {
+            Self::Authz => {
+                let mut command = program(&std::env::current_exe().expect("this program"));
+                command.args([authz::ROLE.as_ref(), socket.as_os_str(), "".as_ref()]);
+                command
+            }
+            Self::Portcullis { screen, otlp } => {
                 let config = setting::write_files(dir, setting::USUAL, screen, &stage.idp, &stage.lister);
+                if let Some(port) = otlp {
+                    setting::export_to(&config, port);
+                }
                 let mut command = program(&stage.portcullis);
                 command.arg("serve").arg("--config").arg(config);
                 command
@@ -151,10 +212,16 @@ impl Processor {
         if let Some(audited) = audited {
             count_lines(&mut child, Arc::clone(audited));
         }
-        let up = wait_for(PATIENCE, || {
+        // Asked often: how long this takes is measured.
+        let end = Instant::now() + PATIENCE;
+        let up = loop {
             assert!(child.ended().is_none(), "expected the processor to serve, it ended:\n{}", child.tail());
-            UnixStream::connect(socket).ok()
-        });
+            match UnixStream::connect(socket) {
+                Ok(connected) => break Some(connected),
+                Err(_) if Instant::now() >= end => break None,
+                Err(_) => std::thread::sleep(Duration::from_micros(500)),
+            }
+        };
         assert!(up.is_some(), "expected a socket at {} within {PATIENCE:?}:\n{}", socket.display(), child.tail());
         Some(child)
     }
@@ -187,6 +254,11 @@ impl Arm {
         self.wires = load.connect(self.envoy.port, connections);
     }
 
+    /// The port of its Envoy.
+    pub(crate) fn port(&self) -> u16 {
+        self.envoy.port
+    }
+
     /// One slice under load.
     pub(crate) fn slice(&mut self, load: &Load, length: Duration) {
         let before = self.cpu();
@@ -201,6 +273,7 @@ impl Arm {
             rate: calls / took.as_secs_f64(),
             p50: quantile(&sorted, 0.5),
             p99: quantile(&sorted, 0.99),
+            p999: quantile(&sorted, 0.999),
             envoy: per_call(before.0, after.0),
             processor: per_call(before.1, after.1),
         });

@@ -15,7 +15,9 @@
 )]
 
 mod arms;
+mod authz;
 mod callgrind;
+mod collector;
 mod cpu;
 mod load;
 mod noop;
@@ -23,6 +25,7 @@ mod report;
 #[path = "../setting/mod.rs"]
 mod setting;
 mod statistics;
+mod streams;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 mod upstream;
@@ -45,7 +48,10 @@ const USAGE: &str = "options:
   --connections LIST      (1,16)
   --bytes LIST            sizes of calls and answers, 1024 or 65536 (1024)
   --portcullis PATH       another build of Portcullis to measure
-  --instructions SECONDS  count instructions per call with valgrind's callgrind instead";
+  --long 1                1,16,128 connections and 1024,65536 bytes
+  --instructions SECONDS  count instructions per call with valgrind's callgrind instead
+  --streams N             measure memory, start and event delay with so many open streams instead (10000 for the budgets)
+                          (--rounds and --slice count here too)";
 
 /// What to measure.
 struct Options {
@@ -56,6 +62,8 @@ struct Options {
     portcullis: PathBuf,
     /// Count instructions instead of time, in slices of this length.
     instructions: Option<Duration>,
+    /// Measure open streams instead, so many.
+    streams: Option<usize>,
 }
 
 fn main() {
@@ -65,8 +73,16 @@ fn main() {
     {
         return noop::serve(&PathBuf::from(socket), phases == noop::SCREENED);
     }
+    if let [role, socket, _] = words.as_slice()
+        && role == authz::ROLE
+    {
+        return authz::serve(&PathBuf::from(socket));
+    }
     match options(&words) {
         Some(Options { instructions: Some(length), portcullis, .. }) => count(&portcullis, length),
+        Some(Options { streams: Some(count), portcullis, rounds, slice, .. }) => {
+            streams::measure(&portcullis, count, rounds, slice);
+        }
         Some(options) => measure(&options),
         None => eprintln!("{USAGE}"),
     }
@@ -80,6 +96,7 @@ fn options(words: &[String]) -> Option<Options> {
         bytes: vec![1024],
         portcullis: env!("CARGO_BIN_EXE_portcullis").into(),
         instructions: None,
+        streams: None,
     };
     for pair in words.chunks(2) {
         let [name, value] = pair else { return None };
@@ -94,6 +111,8 @@ fn options(words: &[String]) -> Option<Options> {
             "--slice" => options.slice = Duration::from_millis(u64::try_from(first.min(2000)).ok()?),
             "--connections" => options.connections = list,
             "--bytes" => options.bytes = list,
+            "--long" => (options.connections, options.bytes) = (vec![1, 16, 128], vec![1024, 64 * 1024]),
+            "--streams" => options.streams = Some(first),
             "--instructions" => options.instructions = Some(Duration::from_secs(u64::try_from(first).ok()?)),
             _ => return None,
         }
@@ -122,7 +141,7 @@ fn measure(options: &Options) {
 
 /// Instructions per call of each processor, which no other load on the machine changes.
 fn count(portcullis: &Path, length: Duration) {
-    bound(length * 16 + Duration::from_mins(4));
+    bound(length * 24 + Duration::from_mins(4));
     let stage = arms::Stage::start(portcullis, true);
     println!("1024 B calls, 4 connections; instructions of the processor per call");
     for mut arm in stage.arms() {

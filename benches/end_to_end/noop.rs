@@ -1,6 +1,7 @@
 //! The yardstick: an external processor that says "continue" to every phase and looks at nothing, on the same gRPC stack,
 //! allocator, socket kind and HTTP/2 windows as Portcullis, in a process of its own.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::pin::Pin;
 
@@ -17,6 +18,9 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::{Request, Response, Status, Streaming};
 
 /// The word on the command line that makes this program the no-op processor.
@@ -86,10 +90,23 @@ fn echo(body: Vec<u8>, end_of_stream: bool) -> BodyResponse {
 
 /// Serves on a Unix socket until killed.
 pub(crate) fn serve(socket: &Path, screened: bool) {
+    listen(socket, ExternalProcessorServer::new(Noop { screened }).max_decoding_message_size(8 << 20));
+}
+
+/// Serves one gRPC service as Portcullis serves its own, on one thread.
+pub(crate) fn listen<S>(socket: &Path, service: S)
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + NamedService
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let listener = UnixListener::bind(socket).expect("the socket is free");
-        let service = ExternalProcessorServer::new(Noop { screened }).max_decoding_message_size(8 << 20);
         // As in `extproc::listen`.
         let served = tonic::transport::Server::builder()
             .initial_stream_window_size(64 * 1024)

@@ -16,33 +16,46 @@ enum Budget {
 pub(crate) fn print(arms: &[Arm], bytes: usize, connections: usize, rounds: usize, slice: Duration) {
     println!("\n{bytes} B calls, {connections} connection(s), {rounds} rounds of {slice:?} per arm; medians");
     println!(
-        "  {:<24} {:>9} {:>9} {:>9} {:>14} {:>18}",
-        "arm", "calls/s", "p50 us", "p99 us", "Envoy CPU us", "processor CPU us"
+        "  {:<24} {:>9} {:>9} {:>9} {:>9} {:>14} {:>18}",
+        "arm", "calls/s", "p50 us", "p99 us", "p999 us", "Envoy CPU us", "processor CPU us"
     );
     for arm in arms {
         let of = |figure: fn(&Sample) -> f64| median(&arm.figures(figure));
         println!(
-            "  {:<24} {:>9.0} {:>9.0} {:>9.0} {:>14.1} {:>18.1}",
+            "  {:<24} {:>9.0} {:>9.0} {:>9.0} {:>9.0} {:>14.1} {:>18.1}",
             arm.name,
             of(|sample| sample.rate),
             of(|sample| sample.p50),
             of(|sample| sample.p99),
+            of(|sample| sample.p999),
             of(|sample| sample.envoy),
             of(|sample| sample.processor),
         );
     }
     println!("  ratios of slices of one round: median [95 % interval]");
-    for (ours, theirs) in [("portcullis, screened", "no-op, screened"), ("portcullis, unscreened", "no-op, unscreened")]
-    {
+    for (ours, theirs) in [
+        ("portcullis, screened", "no-op, screened"),
+        ("portcullis, unscreened", "no-op, unscreened"),
+        ("portcullis, telemetry", "no-op, screened"),
+    ] {
         let (Some(ours), Some(theirs)) = (find(arms, ours), find(arms, theirs)) else { continue };
         compare(ours, theirs, "throughput", |sample| sample.rate, &Budget::AtLeast(0.90));
         compare(ours, theirs, "p50", |sample| sample.p50, &Budget::AtMost(1.10));
         compare(ours, theirs, "processor CPU per call", |sample| sample.processor, &Budget::AtMost(2.0));
         compare(ours, theirs, "Envoy CPU per call", |sample| sample.envoy, &Budget::None);
     }
-    if let (Some(ours), Some(alone)) = (find(arms, "portcullis, screened"), find(arms, "envoy alone")) {
-        compare(ours, alone, "throughput", |sample| sample.rate, &Budget::None);
-        compare(ours, alone, "p50", |sample| sample.p50, &Budget::None);
+    // What one asks who has Envoy alone, or another way of asking somebody; without budgets.
+    for (ours, theirs) in [
+        ("portcullis, screened", "envoy alone"),
+        ("portcullis, unscreened", "ext_authz"),
+        ("portcullis, telemetry", "portcullis, screened"),
+    ] {
+        let (Some(ours), Some(theirs)) = (find(arms, ours), find(arms, theirs)) else { continue };
+        compare(ours, theirs, "throughput", |sample| sample.rate, &Budget::None);
+        compare(ours, theirs, "p50", |sample| sample.p50, &Budget::None);
+        if theirs.name != "envoy alone" {
+            compare(ours, theirs, "processor CPU per call", |sample| sample.processor, &Budget::None);
+        }
     }
 }
 

@@ -27,15 +27,23 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 
 /// The median of paired ratios with its percentile bootstrap interval.
 pub(crate) fn ratio(ours: &[f64], theirs: &[f64]) -> Estimate {
-    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+    estimate(&ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>())
+}
+
+/// The median of paired differences, likewise.
+pub(crate) fn difference(ours: &[f64], theirs: &[f64]) -> Estimate {
+    estimate(&ours.iter().zip(theirs).map(|(ours, theirs)| ours - theirs).collect::<Vec<_>>())
+}
+
+fn estimate(pairs: &[f64]) -> Estimate {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let resample = |_| {
-        let drawn: Vec<f64> = ratios.iter().map(|_| ratios[random.below(ratios.len())]).collect();
+        let drawn: Vec<f64> = pairs.iter().map(|_| pairs[random.below(pairs.len())]).collect();
         median(&drawn)
     };
     let mut medians: Vec<f64> = (0..4000).map(resample).collect();
     medians.sort_by(f64::total_cmp);
-    Estimate { median: median(&ratios), low: quantile(&medians, 0.025), high: quantile(&medians, 0.975) }
+    Estimate { median: median(pairs), low: quantile(&medians, 0.025), high: quantile(&medians, 0.975) }
 }
 
 /// xorshift64: the same figures for the same samples.

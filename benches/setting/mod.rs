@@ -65,6 +65,15 @@ pub(crate) fn write_files(dir: &Path, size: Size, screen: bool, idp: &Idp, liste
     config
 }
 
+/// Makes the configuration in `config` export its metrics, traces and audit to the collector on this port, besides all else.
+pub(crate) fn export_to(config: &Path, port: u16) {
+    let text = fs::read_to_string(config).expect("the configuration");
+    let from = "telemetry:\n";
+    assert!(text.contains(from), "expected a section `telemetry` in:\n{text}");
+    let otlp = format!("{from}  otlp: {{endpoint: \"http://127.0.0.1:{port}\"}}\n");
+    fs::write(config, text.replace(from, &otlp)).expect("portcullis.yaml is written");
+}
+
 /// One rule that matches the callers and others that do not, of each kind in turn.
 fn policy(rules: usize) -> String {
     let granted: Vec<String> = (0..AREAS).step_by(2).map(|area| format!("area-{area}:use")).collect();

@@ -157,7 +157,7 @@ impl World {
     pub(crate) fn see(&self, now: Instant) {
         let freshness = self.server().freshness.as_ref().expect("an MCP server");
         for (label, entry) in self.server().record.entries() {
-            freshness.observe(label, entry.document().root(), now + Duration::from_hours(24));
+            freshness.observe(label.kind(), label.name(), entry.document().root(), now + Duration::from_hours(24));
         }
     }
 

@@ -192,7 +192,7 @@ async fn refresh(exchange: &Exchange, server: Option<&Server>, world: World) -> 
         return Event::Refreshed(freshness.refresh(since).await.map_err(|fault| fault.to_string()));
     }
     for (label, entry) in server.record.entries() {
-        freshness.observe(label, entry.document().root(), since);
+        freshness.observe(label.kind(), label.name(), entry.document().root(), since);
     }
     Event::Refreshed(Ok(()))
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -65,7 +66,11 @@ fn common(edits: HeaderEdits) -> Option<CommonResponse> {
         return None;
     }
     let set_headers = edits.set.into_iter().map(|(name, value)| header(name, value)).collect();
-    let header_mutation = Some(HeaderMutation { set_headers, remove_headers: edits.remove });
+    let remove_headers = edits.remove.into_iter().map(|name| match name {
+        Cow::Borrowed(name) => Bytes::from_static(name.as_bytes()),
+        Cow::Owned(name) => Bytes::from(name),
+    });
+    let header_mutation = Some(HeaderMutation { set_headers, remove_headers: remove_headers.collect() });
     Some(CommonResponse { header_mutation, ..CommonResponse::default() })
 }
 

@@ -1,5 +1,7 @@
 //! What a call that climbed the whole ladder looks like to the server: our credential, and no trace of the caller's.
 
+use std::borrow::Cow;
+
 use crate::message::headers::Headers;
 use crate::upstream::Credential;
 
@@ -11,21 +13,21 @@ pub struct HeaderEdits {
     /// Headers to set, replacing what is there.
     pub set: Vec<(&'static str, Vec<u8>)>,
     /// Headers to remove.
-    pub remove: Vec<String>,
+    pub remove: Vec<Cow<'static, str>>,
 }
 
 /// Removed from every forwarded call: the caller's session with us, hop-by-hop headers (RFC 9110 §7.6.1) and headers
 /// by which a server would read another method than the one that was judged.
-const REMOVED: &[&[u8]] = &[
-    b"cookie",
-    b"proxy-authorization",
-    b"proxy-connection",
-    b"keep-alive",
-    b"te",
-    b"trailer",
-    b"upgrade",
-    b"connection",
-    b"x-method-override",
+const REMOVED: &[&str] = &[
+    "cookie",
+    "proxy-authorization",
+    "proxy-connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "upgrade",
+    "connection",
+    "x-method-override",
 ];
 const METHOD_OVERRIDES: &[u8] = b"x-http-method";
 /// Headers of this name are ours alone.
@@ -37,10 +39,10 @@ pub fn request(headers: &Headers, credential: &Credential, read: bool) -> Header
     let mut edits = HeaderEdits::default();
     match credential {
         Credential::Passthrough => {}
-        Credential::None => edits.remove.push("authorization".to_owned()),
+        Credential::None => edits.remove.push("authorization".into()),
         Credential::Bearer(_) => match credential.header_value() {
             Some(value) => edits.set.push(("authorization", value.as_bytes().to_vec())),
-            None => edits.remove.push("authorization".to_owned()),
+            None => edits.remove.push("authorization".into()),
         },
     }
     if read {
@@ -48,8 +50,10 @@ pub fn request(headers: &Headers, credential: &Credential, read: bool) -> Header
     }
     for header in headers.iter() {
         let name = &*header.name;
-        if removed(name) || name.contains(&b'_') && removed(&dashed(name)) {
-            edits.remove.push(header.name().to_owned());
+        if let Some(known) = REMOVED.iter().find(|known| known.as_bytes() == name) {
+            edits.remove.push((*known).into());
+        } else if removed(name) || name.contains(&b'_') && removed(&dashed(name)) {
+            edits.remove.push(header.name().to_owned().into());
         }
         if name == b"connection" {
             named_by_connection(&header.value, &mut edits);
@@ -59,7 +63,9 @@ pub fn request(headers: &Headers, credential: &Credential, read: bool) -> Header
 }
 
 fn removed(name: &[u8]) -> bool {
-    REMOVED.contains(&name) || name.starts_with(METHOD_OVERRIDES) || name.starts_with(OWNED)
+    REMOVED.iter().any(|known| known.as_bytes() == name)
+        || name.starts_with(METHOD_OVERRIDES)
+        || name.starts_with(OWNED)
 }
 
 /// Headers that `Connection` names are hop-by-hop too, unless it names one that the decision or the protocol needs.
@@ -74,7 +80,7 @@ fn named_by_connection(value: &[u8], edits: &mut HeaderEdits) {
                 "" | "host" | "content-type" | "content-length" | "authorization" | "accept" | "close"
             );
         if !needed {
-            edits.remove.push(name);
+            edits.remove.push(name.into());
         }
     }
 }
@@ -84,6 +90,6 @@ fn named_by_connection(value: &[u8], edits: &mut HeaderEdits) {
 pub fn private_answer() -> HeaderEdits {
     HeaderEdits {
         set: vec![("cache-control", b"private, no-store".to_vec())],
-        remove: ["etag", "last-modified", "expires", "content-length"].map(str::to_owned).to_vec(),
+        remove: ["etag", "last-modified", "expires", "content-length"].map(Cow::Borrowed).to_vec(),
     }
 }

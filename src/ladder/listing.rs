@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::message::json::{Document, Kind as JsonKind, Value};
 use crate::message::splice::Edits;
-use crate::policy::{Capability, Kind, Label, Principal};
+use crate::policy::{Capability, Kind, Principal};
 use crate::protocol::{Method, keys};
 use crate::refusal::Refusal;
 use crate::upstream::book::Sighting;
@@ -67,7 +67,7 @@ fn unchanged(server: &Server, method: Method, entry: Value<'_>, now: Instant) ->
         _ => Kind::Resource,
     };
     let Some(name) = entry.get("name").and_then(|name| name.as_str()) else { return false };
-    freshness.observe(&Label::new(kind, name), entry, now) == Sighting::Matches
+    freshness.observe(kind, name, entry, now) == Sighting::Matches
 }
 
 /// Whether the caller may see one entry. An entry that cannot be recognised is not shown.

@@ -13,7 +13,7 @@ use crate::config;
 use crate::identity::{Caller, KeyStores};
 use crate::message::headers::{Header, Headers};
 use crate::message::json::{Document, Limits};
-use crate::policy::{Claims, Email};
+use crate::policy::{Claims, Email, Label};
 use crate::protocol::version::CURRENT;
 use crate::record::Digest;
 use crate::upstream::book::Sighting;
@@ -125,7 +125,8 @@ impl World {
     /// A listing shows this definition under this label.
     pub(crate) fn sees(&self, label: &str, definition: &str, at: Instant) -> Sighting {
         let freshness = self.server().freshness.as_ref().expect("an MCP server");
-        freshness.observe(&label.parse().expect("a label"), document(definition).root(), at)
+        let label: Label = label.parse().expect("a label");
+        freshness.observe(label.kind(), label.name(), document(definition).root(), at)
     }
 
     /// The first server.

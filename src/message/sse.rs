@@ -140,17 +140,31 @@ impl Framer {
 
     /// A frame that ends at `end`.
     fn cut(&mut self, end: usize) -> Result<Frame, TooLarge> {
-        let raw = self.buffer.get(self.start..end).unwrap_or_default();
-        if raw.len() > self.max {
+        if end.saturating_sub(self.start) > self.max {
             return Err(self.stop());
         }
-        let raw = raw.to_vec();
-        (self.start, self.line, self.scanned) = (end, end, end);
+        let raw = self.take(end);
         self.place = Place::Between;
         Ok(match self.data.take() {
             Some(data) => Frame::Event(Event { raw, data }),
             None => Frame::Filler(raw),
         })
+    }
+
+    /// The bytes of the frame that ends at `end`; the next one starts behind it.
+    ///
+    /// The shorter side is copied: a frame that fills the buffer, as an event that came alone does, is handed over as it is,
+    /// and of many frames in one chunk each is copied once.
+    fn take(&mut self, end: usize) -> Vec<u8> {
+        let behind = self.buffer.len().saturating_sub(end);
+        if self.start == 0 && behind < end {
+            let rest = self.buffer.split_off(end.min(self.buffer.len()));
+            (self.line, self.scanned) = (0, 0);
+            return std::mem::replace(&mut self.buffer, rest);
+        }
+        let raw = self.buffer.get(self.start..end).unwrap_or_default().to_vec();
+        (self.start, self.line, self.scanned) = (end, end, end);
+        raw
     }
 
     fn stop(&mut self) -> TooLarge {

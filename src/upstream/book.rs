@@ -90,12 +90,14 @@ pub type Marks = [u64; 3];
 #[derive(Debug)]
 pub struct Book {
     interval: Duration,
-    slots: HashMap<Label, Slot>,
+    /// By kind and name apart, so that an entry of a listing is looked up without a label being made for it.
+    slots: [HashMap<Box<str>, Slot>; 3],
     marks: [AtomicU64; 3],
 }
 
 #[derive(Debug)]
 struct Slot {
+    label: Label,
     entry: Arc<Entry>,
     state: Mutex<State>,
 }
@@ -110,6 +112,9 @@ struct State {
     told: bool,
     /// What was offered in the record's place when it was last condemned.
     offered: Option<Arc<str>>,
+    /// The text of the entry that last passed and matched: servers list the same bytes again and again, and equal bytes
+    /// need no second comparison. Not kept when it is much longer than what was recorded ([`Slot::keeps`]).
+    passed: Option<Box<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,12 +132,23 @@ impl Book {
     /// The book of what was recorded; nothing in it has matched yet. A match is good for `interval`.
     #[must_use]
     pub fn new(record: &Record, interval: Duration) -> Self {
-        let slot = |entry: &Arc<Entry>| {
-            let state = State { at: None, standing: Standing::Unknown, told: false, offered: None };
-            Slot { entry: Arc::clone(entry), state: Mutex::new(state) }
-        };
-        let slots = record.entries().map(|(label, entry)| (label.clone(), slot(entry))).collect();
+        let mut slots: [HashMap<Box<str>, Slot>; 3] = Default::default();
+        for (label, entry) in record.entries() {
+            let state = State { at: None, standing: Standing::Unknown, told: false, offered: None, passed: None };
+            let slot = Slot { label: label.clone(), entry: Arc::clone(entry), state: Mutex::new(state) };
+            if let Some(of_kind) = slots.get_mut(index(label.kind())) {
+                of_kind.insert(label.name().into(), slot);
+            }
+        }
         Self { interval, slots, marks: Default::default() }
+    }
+
+    fn slot(&self, kind: Kind, name: &str) -> Option<&Slot> {
+        self.slots.get(index(kind))?.get(name)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().flat_map(HashMap::values)
     }
 
     /// Takes over what another book knows of every capability whose definition is the same here. What only this one has
@@ -141,8 +157,8 @@ impl Book {
         for (own, other) in self.marks.iter_mut().zip(before.marks()) {
             *own.get_mut() = other;
         }
-        for (label, slot) in &mut self.slots {
-            let Some(known) = before.slots.get(label) else { continue };
+        for slot in self.slots.iter_mut().flat_map(HashMap::values_mut) {
+            let Some(known) = before.slot(slot.label.kind(), slot.label.name()) else { continue };
             if known.entry.canonical() == slot.entry.canonical() {
                 *slot.state.get_mut().unwrap_or_else(PoisonError::into_inner) = known.lock().clone();
             }
@@ -153,9 +169,10 @@ impl Book {
     #[must_use]
     pub fn is_about(&self, record: &Record) -> bool {
         let same = |label: &Label, entry: &Entry| {
-            self.slots.get(label).is_some_and(|slot| slot.entry.canonical() == entry.canonical())
+            let own = self.slot(label.kind(), label.name());
+            own.is_some_and(|slot| slot.entry.canonical() == entry.canonical())
         };
-        record.len() == self.slots.len() && record.entries().all(|(label, entry)| same(label, entry))
+        record.len() == self.all().count() && record.entries().all(|(label, entry)| same(label, entry))
     }
 
     /// How long a match is good.
@@ -167,7 +184,7 @@ impl Book {
     /// The kinds of which something was recorded: nothing else need be listed.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
-        Kind::ALL.into_iter().filter(|kind| self.slots.keys().any(|label| label.kind() == *kind)).collect()
+        Kind::ALL.into_iter().filter(|kind| self.all().any(|slot| slot.label.kind() == *kind)).collect()
     }
 
     /// What is known about a capability. One hash look-up and an uncontended lock; allocates nothing.
@@ -175,7 +192,7 @@ impl Book {
     /// What was never recorded is [`Verdict::Gone`]: nobody approved it, and no listing would change that.
     #[must_use]
     pub fn verdict(&self, label: &Label, now: Instant) -> Verdict {
-        let Some(slot) = self.slots.get(label) else { return Verdict::Gone };
+        let Some(slot) = self.slot(label.kind(), label.name()) else { return Verdict::Gone };
         let state = slot.lock();
         let within = |bound: Duration| state.at.is_some_and(|at| now.saturating_duration_since(at) < bound);
         match &state.standing {
@@ -186,14 +203,22 @@ impl Book {
         }
     }
 
-    /// Judges an entry of a listing that passes, whether or not the caller may see it, and takes note.
-    pub fn observe(&self, label: &Label, entry: Value<'_>, now: Instant) -> (Sighting, Option<Event>) {
-        let Some(slot) = self.slots.get(label) else { return (Sighting::Unrecorded, None) };
-        let fields = differences(slot.entry.document().root(), entry);
+    /// Judges an entry of a listing that passes under this name, whether or not the caller may see it, and takes note.
+    ///
+    /// An entry of the same bytes as the last one that matched is not compared again; it allocates nothing.
+    pub fn observe(&self, kind: Kind, name: &str, entry: Value<'_>, now: Instant) -> (Sighting, Option<Event>) {
+        let Some(slot) = self.slot(kind, name) else { return (Sighting::Unrecorded, None) };
+        let text = entry.raw();
+        let again = slot.lock().passed.as_deref() == Some(text);
+        // Outside the lock, for it may take long.
+        let fields = if again { Vec::new() } else { differences(slot.entry.document().root(), entry) };
         let mut state = slot.lock();
         if !fields.is_empty() {
             let offered = Some(shown(entry));
-            return (Sighting::Changed, state.condemn(Standing::Changed(fields.into()), offered, now, label));
+            return (Sighting::Changed, state.condemn(Standing::Changed(fields.into()), offered, now, &slot.label));
+        }
+        if !again && slot.keeps(text) {
+            state.passed = Some(text.into());
         }
         match state.standing {
             Standing::Unknown | Standing::Matched => {
@@ -213,7 +238,7 @@ impl Book {
     pub fn settle(&self, listing: &Listing, read: Range<Instant>, before: Marks) -> Vec<Event> {
         let mut found: HashMap<&Label, (Vec<String>, Value<'_>)> = HashMap::new();
         for listed in &listing.entries {
-            let Some(slot) = self.slots.get(&listed.label) else { continue };
+            let Some(slot) = self.slot(listed.label.kind(), listed.label.name()) else { continue };
             let offered = listed.document.root();
             let fields = differences(slot.entry.document().root(), offered);
             let (all, differing) = found.entry(&listed.label).or_insert((Vec::new(), offered));
@@ -227,7 +252,8 @@ impl Book {
         let marks = self.marks();
         let unmarked = |kind: Kind| marks.get(index(kind)) == before.get(index(kind));
         let mut events = Vec::new();
-        for (label, slot) in self.slots.iter().filter(|(label, _)| listing.kinds.contains(&label.kind())) {
+        for slot in self.all().filter(|slot| listing.kinds.contains(&slot.label.kind())) {
+            let label = &slot.label;
             let mut state = slot.lock();
             events.extend(match found.get(label) {
                 None => state.condemn(Standing::Gone, None, read.end, label),
@@ -249,7 +275,7 @@ impl Book {
         if let Some(mark) = self.marks.get(index(kind)) {
             mark.fetch_add(1, Ordering::AcqRel);
         }
-        for (_, slot) in self.slots.iter().filter(|(label, _)| label.kind() == kind) {
+        for slot in self.slots.get(index(kind)).into_iter().flat_map(HashMap::values) {
             let mut state = slot.lock();
             state.standing = match state.standing {
                 Standing::Unknown | Standing::Matched => Standing::Unknown,
@@ -267,8 +293,8 @@ impl Book {
     /// The capabilities that do not match at the moment, as far as is known, sorted.
     #[must_use]
     pub fn drift(&self) -> Vec<String> {
-        let drifted = self.slots.iter().filter(|(_, slot)| slot.lock().told);
-        let mut labels: Vec<String> = drifted.map(|(label, _)| label.to_string()).collect();
+        let drifted = self.all().filter(|slot| slot.lock().told);
+        let mut labels: Vec<String> = drifted.map(|slot| slot.label.to_string()).collect();
         labels.sort_unstable();
         labels
     }
@@ -276,13 +302,16 @@ impl Book {
     /// What the capabilities of [`Book::drift`] are recorded as and were offered as, sorted by label.
     #[must_use]
     pub fn drifts(&self) -> Vec<Drift> {
-        let drift = |(label, slot): (&Label, &Slot)| {
+        let drift = |slot: &Slot| {
             let state = slot.lock();
-            let drift =
-                || Drift { label: label.clone(), recorded: Arc::clone(&slot.entry), offered: state.offered.clone() };
+            let drift = || Drift {
+                label: slot.label.clone(),
+                recorded: Arc::clone(&slot.entry),
+                offered: state.offered.clone(),
+            };
             state.told.then(drift)
         };
-        let mut drifts: Vec<Drift> = self.slots.iter().filter_map(drift).collect();
+        let mut drifts: Vec<Drift> = self.all().filter_map(drift).collect();
         drifts.sort_unstable_by(|one, other| one.label.cmp(&other.label));
         drifts
     }
@@ -290,11 +319,16 @@ impl Book {
     /// How many capabilities do not match at the moment, as far as is known.
     #[must_use]
     pub fn drifted(&self) -> usize {
-        self.slots.values().filter(|slot| slot.lock().told).count()
+        self.all().filter(|slot| slot.lock().told).count()
     }
 }
 
 impl Slot {
+    /// Whether a text that matched is worth its memory: `_meta` and `icons` are not recorded and may be of any length.
+    fn keeps(&self, text: &str) -> bool {
+        text.len() <= self.entry.document().text().len().saturating_mul(2).saturating_add(1024)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

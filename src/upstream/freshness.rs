@@ -149,8 +149,8 @@ impl Freshness {
     }
 
     /// Judges an entry of a listing that passes and takes note. Its entries need not be whole or in order.
-    pub fn observe(&self, label: &Label, entry: Value<'_>, now: Instant) -> Sighting {
-        let (sighting, event) = self.book.observe(label, entry, now);
+    pub fn observe(&self, kind: Kind, name: &str, entry: Value<'_>, now: Instant) -> Sighting {
+        let (sighting, event) = self.book.observe(kind, name, entry, now);
         self.log(event);
         sighting
     }

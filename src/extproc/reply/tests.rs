@@ -26,7 +26,7 @@ fn metadata_of(fields: &[(&str, GoogleKind)]) -> google::Struct {
 }
 
 fn edits() -> HeaderEdits {
-    HeaderEdits { set: vec![("authorization", b"Bearer x".to_vec())], remove: vec!["cookie".to_owned()] }
+    HeaderEdits { set: vec![("authorization", b"Bearer x".to_vec())], remove: vec!["cookie".into()] }
 }
 
 fn mutation() -> envoy::HeaderMutation {

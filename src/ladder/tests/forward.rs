@@ -20,7 +20,7 @@ fn the_callers_credential_is_exchanged_removed_or_kept() {
     assert_eq!(exchanged.set, [("authorization", b"Bearer service-credential".to_vec())]);
     assert!(exchanged.remove.is_empty());
     let removed = edits(&[NONE], token, false);
-    assert_eq!((removed.set.len(), removed.remove), (0, vec!["authorization".to_owned()]));
+    assert_eq!((removed.set.len(), removed.remove), (0, vec!["authorization".into()]));
     assert_eq!(edits(&[PASSTHROUGH], token, false), HeaderEdits::default());
     assert_eq!(edits(&[PASSTHROUGH], token, true).set, [("accept-encoding", b"identity".to_vec())]);
 }

@@ -64,7 +64,8 @@ impl Shelf {
 
     fn see(&self, name: &str, text: &str, seconds: u64) -> (Sighting, Option<String>) {
         let entry: Document = document(text);
-        let (sighting, event) = self.book.observe(&label(name), entry.root(), self.at(seconds));
+        let label = label(name);
+        let (sighting, event) = self.book.observe(label.kind(), label.name(), entry.root(), self.at(seconds));
         (sighting, event.as_ref().map(told))
     }
 
@@ -202,4 +203,24 @@ fn what_was_offered_in_the_place_of_the_record_is_kept_until_it_matches_again() 
     assert_eq!(drifts()[0], changed);
     shelf.settle(&HONEST, 4);
     assert_eq!(drifts(), []);
+}
+
+#[test]
+fn the_same_bytes_again_match_without_hiding_a_change_between() {
+    let shelf = Shelf::new();
+    let kept = |name: &str| shelf.book.slot(Kind::Tool, name).unwrap().lock().passed.as_deref().map(str::to_owned);
+    for seconds in 0..2 {
+        assert_eq!(shelf.see("a", HONEST[0].1, seconds), (Sighting::Matches, None));
+        assert_eq!(kept("a").as_deref(), Some(HONEST[0].1));
+    }
+    let told = Some("tool:a description max".into());
+    assert_eq!(shelf.see("a", CHANGED, 2), (Sighting::Changed, told), "other bytes are compared");
+    assert_eq!(kept("a").as_deref(), Some(HONEST[0].1), "what differs is never kept");
+    assert_eq!(shelf.see("a", HONEST[0].1, 3), (Sighting::Matches, None));
+    assert_eq!(shelf.verdict("a", 3), Verdict::Stale, "and known bytes acquit no more than others");
+    // The bytes of one name say nothing of another.
+    assert_eq!(shelf.see("b", HONEST[0].1, 4).0, Sighting::Changed);
+    // What a server may make as long as it likes is not remembered.
+    let long = format!(r#"{{"name":"b","_meta":{{"x":"{}"}}}}"#, "x".repeat(1 << 20));
+    assert_eq!((shelf.see("b", &long, 5).0, kept("b")), (Sighting::Matches, None));
 }

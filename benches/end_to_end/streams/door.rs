@@ -1,0 +1,119 @@
+//! Envoy's side of the contract, spoken directly: exchanges without an Envoy, so that what is measured is Portcullis.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use envoy_types::pb::envoy::config::core::v3::{HeaderMap, HeaderValue};
+use envoy_types::pb::envoy::extensions::filters::http::ext_proc::v3::processing_mode::BodySendMode;
+use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_client::ExternalProcessorClient;
+use envoy_types::pb::envoy::service::ext_proc::v3::processing_request::Request as Phase;
+use envoy_types::pb::envoy::service::ext_proc::v3::processing_response::Response as Answer;
+use envoy_types::pb::envoy::service::ext_proc::v3::{
+    HttpBody, HttpHeaders, ProcessingRequest, ProcessingResponse, ProtocolConfiguration,
+};
+use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{Struct, Value as Field};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{self, Sender};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::support::fixture;
+
+/// One exchange in the middle; over when dropped.
+pub(crate) struct Exchange {
+    to: Sender<ProcessingRequest>,
+    from: Streaming<ProcessingResponse>,
+}
+
+/// One HTTP/2 connection to the socket of a processor.
+pub(crate) async fn connect(socket: &Path) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("unix:{}", socket.display())).expect("the path of a socket");
+    // As Envoy has it.
+    let endpoint = endpoint.initial_stream_window_size(64 * 1024).initial_connection_window_size(1 << 30);
+    endpoint.connect().await.expect("the processor takes connections")
+}
+
+/// A subscription whose head has gone down, and which is idle from now on.
+pub(crate) async fn subscribe(channel: Channel, token: &str) -> Exchange {
+    let message = fixture::rpc("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let mut exchange = ask(channel, &message, token).await;
+    exchange.say(head(&[(":status", "200"), ("content-type", "text/event-stream")], Phase::ResponseHeaders)).await;
+    exchange
+}
+
+/// A whole call and its answer.
+pub(crate) async fn call(channel: Channel, message: &Value, token: &str, answer: &[u8]) {
+    let mut exchange = ask(channel, message, token).await;
+    let length = answer.len().to_string();
+    let headers = [(":status", "200"), ("content-type", "application/json"), ("content-length", length.as_str())];
+    exchange.say(head(&headers, Phase::ResponseHeaders)).await;
+    let body = HttpBody { body: answer.to_vec(), end_of_stream: true, ..HttpBody::default() };
+    let body = exchange.say(message_of(Phase::ResponseBody(body))).await;
+    assert!(matches!(body, Answer::ResponseBody(_)), "expected the answer to pass, got {body:?}");
+}
+
+async fn ask(channel: Channel, message: &Value, token: &str) -> Exchange {
+    let (to, requests) = mpsc::channel(1);
+    let mut client = ExternalProcessorClient::new(channel);
+    let from = client.process(ReceiverStream::new(requests)).await.expect("the processor takes a stream").into_inner();
+    let mut exchange = Exchange { to, from };
+    let (method, bearer) = (message["method"].as_str().expect("a method"), format!("Bearer {token}"));
+    let headers = [
+        (":authority", "mcp.test"),
+        (":path", "/mcp"),
+        (":method", "POST"),
+        (":scheme", "http"),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", fixture::VERSION),
+        ("mcp-method", method),
+        ("mcp-name", message["params"]["name"].as_str().unwrap_or_default()),
+        ("authorization", &bearer),
+    ];
+    let mut first = head(&headers, Phase::RequestHeaders);
+    first.attributes = attributes();
+    first.protocol_config = Some(ProtocolConfiguration {
+        request_body_mode: BodySendMode::Buffered.into(),
+        response_body_mode: BodySendMode::FullDuplexStreamed.into(),
+        ..ProtocolConfiguration::default()
+    });
+    exchange.say(first).await;
+    let body = HttpBody { body: message.to_string().into_bytes(), end_of_stream: true, ..HttpBody::default() };
+    exchange.say(message_of(Phase::RequestBody(body))).await;
+    exchange
+}
+
+impl Exchange {
+    /// Says the next and hears what is answered, which must not be a refusal.
+    async fn say(&mut self, message: ProcessingRequest) -> Answer {
+        self.to.send(message).await.expect("the processor listens");
+        let heard = self.from.message().await.expect("the stream goes on").and_then(|heard| heard.response);
+        match heard {
+            None | Some(Answer::ImmediateResponse(_)) => panic!("expected a call that passes, got {heard:?}"),
+            Some(answer) => answer,
+        }
+    }
+}
+
+fn message_of(phase: Phase) -> ProcessingRequest {
+    ProcessingRequest { request: Some(phase), ..ProcessingRequest::default() }
+}
+
+fn head(headers: &[(&str, &str)], phase: fn(HttpHeaders) -> Phase) -> ProcessingRequest {
+    let header = |(name, value): &(&str, &str)| HeaderValue {
+        key: (*name).to_owned(),
+        raw_value: value.as_bytes().to_vec(),
+        ..HeaderValue::default()
+    };
+    let headers = headers.iter().filter(|(_, value)| !value.is_empty()).map(header).collect();
+    message_of(phase(HttpHeaders { headers: Some(HeaderMap { headers }), ..HttpHeaders::default() }))
+}
+
+fn attributes() -> HashMap<String, Struct> {
+    let text = |text: &str| Field { kind: Some(Kind::StringValue(text.to_owned())) };
+    let fields = [("xds.route_name", "cases"), ("xds.cluster_name", "cases")];
+    let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
+    HashMap::from([("envoy.filters.http.ext_proc".to_owned(), Struct { fields })])
+}
