@@ -192,7 +192,7 @@ fn what_was_offered_in_the_place_of_the_record_is_kept_until_it_matches_again() 
     assert_eq!(drifts(), []);
     shelf.see("a", CHANGED, 1);
     let changed = ("tool:a".to_owned(), Some(r#"{"description":"x","max":2,"name":"a"}"#.to_owned()));
-    assert_eq!(drifts(), [changed.clone()]);
+    assert_eq!(drifts(), std::slice::from_ref(&changed));
     // Listed twice, and once as recorded: what differs is what is shown. The prompt is gone.
     shelf.settle(&[HONEST[0], ("a", CHANGED), HONEST[0], HONEST[1]], 2);
     assert_eq!(drifts(), [changed.clone(), ("prompt:p".to_owned(), None)]);
