@@ -24,7 +24,7 @@
 //! | [`message`] | bytes to meaning: strict JSON reader, SSE framing, splicing |
 //! | [`gates`] | external opinions on a call: ext_authz, our own gRPC contract, a judging model, CEL rules |
 //! | [`explain`] | what would be decided about a call, and by which rung: drives an exchange without Envoy |
-//! | [`telemetry`] | counters, audit, logs |
+//! | [`telemetry`] | metrics, traces, the audit event of each decision, logs; the only room that knows OpenTelemetry |
 #![forbid(unsafe_code)]
 // Nothing in here may panic while a call is judged, nor cut a number short.
 #![cfg_attr(
