@@ -91,7 +91,14 @@ impl Exchange {
         self.to.send(message).await.expect("the processor listens");
         let heard = self.from.message().await.expect("the stream goes on").and_then(|heard| heard.response);
         match heard {
-            None | Some(Answer::ImmediateResponse(_)) => panic!("expected a call that passes, got {heard:?}"),
+            None => panic!("expected a call that passes, the stream ended"),
+            Some(Answer::ImmediateResponse(refusal)) => {
+                panic!(
+                    "expected a call that passes, got {}: {}",
+                    refusal.details,
+                    String::from_utf8_lossy(&refusal.body)
+                )
+            }
             Some(answer) => answer,
         }
     }
