@@ -1,6 +1,6 @@
 //! The reader, the canonical form, splicing, event framing and screening on messages of usual sizes, with their allocations.
 //!
-//! Beside the reader stand two others that also look at every byte and unescape every text, but keep nothing.
+//! Beside the reader stands another that also looks at every byte and unescapes every text, but keeps nothing.
 
 #[path = "message/strict.rs"]
 mod strict;
@@ -75,14 +75,6 @@ fn read_by_sonic(bencher: Bencher<'_, '_>, size: usize) {
     let bytes = call(size);
     assert!(strict::sonic(&bytes) > 0);
     bencher.counter(BytesCount::new(bytes.len())).bench_local(|| strict::sonic(black_box(&bytes)));
-}
-
-/// The same visitor driven by `serde_json`, which most Rust programs read JSON with.
-#[divan::bench(args = [1 << 10, 64 << 10])]
-fn read_by_serde(bencher: Bencher<'_, '_>, size: usize) {
-    let bytes = call(size);
-    assert_eq!(strict::serde(&bytes), strict::sonic(&bytes));
-    bencher.counter(BytesCount::new(bytes.len())).bench_local(|| strict::serde(black_box(&bytes)));
 }
 
 #[divan::bench(args = [1 << 10, 64 << 10])]

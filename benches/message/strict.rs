@@ -1,4 +1,4 @@
-//! A visitor of every value of a JSON text, which keeps nothing of it: what other readers are compared with.
+//! A visitor of every value of a JSON text, which keeps nothing of it: what the reader is compared with.
 
 use std::fmt;
 
@@ -10,11 +10,6 @@ struct Visited(usize);
 /// Reads `text` with sonic-rs; the number of values and keys in it.
 pub(crate) fn sonic(text: &[u8]) -> usize {
     sonic_rs::from_slice::<Visited>(text).expect("good JSON").0
-}
-
-/// Reads `text` with `serde_json`; the number of values and keys in it.
-pub(crate) fn serde(text: &[u8]) -> usize {
-    serde_json::from_slice::<Visited>(text).expect("good JSON").0
 }
 
 impl<'de> Deserialize<'de> for Visited {

@@ -48,10 +48,13 @@ pub(crate) async fn call(channel: Channel, message: &Value, token: &str, answer:
     let mut exchange = ask(channel, message, token).await;
     let length = answer.len().to_string();
     let headers = [(":status", "200"), ("content-type", "application/json"), ("content-length", length.as_str())];
-    exchange.say(head(&headers, Phase::ResponseHeaders)).await;
+    // Envoy sends the body of an answer without waiting, and the head goes down with it.
+    exchange.to.send(head(&headers, Phase::ResponseHeaders)).await.expect("the processor listens");
     let body = HttpBody { body: answer.to_vec(), end_of_stream: true, ..HttpBody::default() };
-    let body = exchange.say(message_of(Phase::ResponseBody(body))).await;
-    assert!(matches!(body, Answer::ResponseBody(_)), "expected the answer to pass, got {body:?}");
+    let first = exchange.say(message_of(Phase::ResponseBody(body))).await;
+    assert!(matches!(first, Answer::ResponseHeaders(_)), "expected the answer's head to pass, got {first:?}");
+    let second = exchange.hear().await;
+    assert!(matches!(second, Answer::ResponseBody(_)), "expected the answer to pass, got {second:?}");
 }
 
 async fn ask(channel: Channel, message: &Value, token: &str) -> Exchange {
@@ -89,9 +92,20 @@ impl Exchange {
     /// Says the next and hears what is answered, which must not be a refusal.
     async fn say(&mut self, message: ProcessingRequest) -> Answer {
         self.to.send(message).await.expect("the processor listens");
+        self.hear().await
+    }
+
+    async fn hear(&mut self) -> Answer {
         let heard = self.from.message().await.expect("the stream goes on").and_then(|heard| heard.response);
         match heard {
-            None | Some(Answer::ImmediateResponse(_)) => panic!("expected a call that passes, got {heard:?}"),
+            None => panic!("expected a call that passes, the stream ended"),
+            Some(Answer::ImmediateResponse(refusal)) => {
+                panic!(
+                    "expected a call that passes, got {}: {}",
+                    refusal.details,
+                    String::from_utf8_lossy(&refusal.body)
+                )
+            }
             Some(answer) => answer,
         }
     }

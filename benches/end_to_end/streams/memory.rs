@@ -40,14 +40,15 @@ pub(crate) fn measure(stage: &Stage, count: usize, rounds: usize, slice: Duratio
     std::thread::sleep(REST);
     let idle = many.alone.kilobytes("VmRSS");
     let verdict = super::against(idle <= 30.0 * 1024.0, "<= 30 MiB");
-    println!("memory idle (RSS): {:.1} MiB{verdict}", idle / 1024.0);
+    let anonymous = many.alone.kilobytes("RssAnon") / 1024.0;
+    println!("memory idle (RSS): {:.1} MiB, of which anonymous {anonymous:.1} MiB{verdict}", idle / 1024.0);
 
     few.subscribe(stage, &runtime, FEW);
     let began = Instant::now();
     many.subscribe(stage, &runtime, count);
     println!("{count} subscriptions of {count} callers opened in {:.1} s", began.elapsed().as_secs_f64());
     // The current-thread runtime must run for the connections' own traffic.
-    runtime.block_on(tokio::time::sleep(REST));
+    runtime.block_on(async { tokio::time::sleep(REST).await });
     let each = (many.alone.kilobytes("VmRSS") - idle) / count as f64;
     let verdict = super::against(each <= 24.0, "<= 24 KiB");
     println!("memory per idle subscription (RSS): {each:.1} KiB{verdict}");
