@@ -1,8 +1,11 @@
 //! Sockets and HTTP/2 bounds of the front door.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -112,6 +115,8 @@ fn bind_in_place(path: &Path) -> io::Result<UnixListener> {
 struct Door {
     listener: UnixListener,
     path: PathBuf,
+    /// Of our socket's file, to tell it from one that a successor put in its place.
+    inode: Option<u64>,
     look: Interval,
     /// It was removed and could not be put back, which is logged once.
     lost: bool,
@@ -119,7 +124,8 @@ struct Door {
 
 impl Door {
     fn new(listener: UnixListener, path: PathBuf) -> Self {
-        Self { listener, path, look: tokio::time::interval(LOOK), lost: false }
+        let inode = inode(&path);
+        Self { listener, path, inode, look: tokio::time::interval(LOOK), lost: false }
     }
 
     /// Binds anew where nothing is left of the socket. Another file in its place is someone's intention.
@@ -132,7 +138,7 @@ impl Door {
         match bind_in_place(&self.path) {
             Ok(listener) => {
                 tracing::warn!("the socket {path} was removed and is back: find out what removed it");
-                (self.listener, self.lost) = (listener, false);
+                (self.listener, self.inode, self.lost) = (listener, inode(&self.path), false);
             }
             Err(error) if !self.lost => {
                 tracing::error!(
@@ -141,6 +147,19 @@ impl Door {
                 self.lost = true;
             }
             Err(_) => {}
+        }
+    }
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    std::fs::symlink_metadata(path).ok().map(|file| file.ino())
+}
+
+impl Drop for Door {
+    /// Takes our socket's file away, and nobody else's. The number is not given again while the listener is open.
+    fn drop(&mut self) {
+        if self.inode.is_some() && inode(&self.path) == self.inode {
+            drop(std::fs::remove_file(&self.path));
         }
     }
 }
@@ -174,9 +193,7 @@ pub async fn serve(
     let router = router(tls, service, largest_request)?.add_service(health);
     match listener {
         Listener::Unix(listener, path) => {
-            let served = router.serve_with_incoming_shutdown(Door::new(listener, path.clone()), shutdown).await;
-            drop(std::fs::remove_file(path));
-            served
+            router.serve_with_incoming_shutdown(Door::new(listener, path), shutdown).await
         }
         Listener::Tcp(listener) => {
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));

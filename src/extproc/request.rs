@@ -32,7 +32,9 @@ pub(super) fn event(message: ProcessingRequest) -> Event {
         Some(Request::RequestHeaders(headers)) => {
             let ends = headers.end_of_stream;
             let modes = message.protocol_config.map_or(Modes::Unknown, read_modes);
-            let mut attributes = read_attributes(message.attributes);
+            let Ok(mut attributes) = read_attributes(message.attributes) else {
+                return Event::Fault("Envoy sent an attribute that is no text");
+            };
             match message.metadata_context.map_or(Ok(Vec::new()), jwt_payloads) {
                 Ok(payloads) => attributes.jwt_payloads = payloads,
                 Err(Unreadable) => return Event::Fault("Envoy sent metadata of its JWT filter that cannot be read"),
@@ -75,26 +77,27 @@ fn read_headers(headers: HttpHeaders) -> Option<Headers> {
     Some(Headers::new(headers.collect()))
 }
 
-/// Of a map, the last entry under a key counts.
-fn read_attributes(mut all: Vec<AttributesEntry>) -> Attributes {
+/// Of a map, the last entry under a key counts. One that is no text must not look as if Envoy had not said it: a route that
+/// is not there is matched by something else.
+fn read_attributes(mut all: Vec<AttributesEntry>) -> Result<Attributes, Unreadable> {
     let ours = all.iter().rposition(|entry| entry.key == FILTER).map(|at| all.swap_remove(at));
     let fields = ours.and_then(|entry| entry.value).unwrap_or_default().fields;
-    let text = |name: &str| {
-        let field = fields.iter().rfind(|field| field.key == name)?;
-        match field.value.as_ref()?.kind.as_ref()? {
-            Kind::StringValue(text) => std::str::from_utf8(text).ok().map(str::to_owned),
-            _ => None,
+    let said = |name: &str| {
+        let value = fields.iter().rfind(|field| field.key == name).and_then(|field| field.value.as_ref());
+        match value.and_then(|value| value.kind.as_ref()) {
+            Some(Kind::StringValue(said)) => text(said).map(|said| Some(said.to_owned())),
+            _ => Ok(None),
         }
     };
-    Attributes {
-        route: text("xds.route_name"),
-        cluster: text("xds.cluster_name"),
-        peer_uri: text("connection.uri_san_peer_certificate").filter(|uri| !uri.is_empty()),
+    Ok(Attributes {
+        route: said("xds.route_name")?,
+        cluster: said("xds.cluster_name")?,
+        peer_uri: said("connection.uri_san_peer_certificate")?.filter(|uri| !uri.is_empty()),
         jwt_payloads: Vec::new(),
-    }
+    })
 }
 
-/// Something in the metadata of Envoy's JWT filter that is no text, or no struct.
+/// Something that Envoy says beside a request and that is no text, or no struct.
 #[derive(Debug)]
 struct Unreadable;
 

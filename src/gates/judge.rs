@@ -44,6 +44,13 @@ pub(super) fn unavailable() -> Option<GateCode> {
 
 /// A model that judges.
 pub(super) struct Judge {
+    parts: Parts,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    cache: Option<Cache>,
+}
+
+/// What a [`Judge`] is made of.
+pub(super) struct Parts {
     pub(super) url: http::Uri,
     pub(super) model: String,
     /// [`Credential::Bearer`] or [`Credential::None`].
@@ -53,25 +60,11 @@ pub(super) struct Judge {
     pub(super) allow_without_intent: bool,
     pub(super) disclose_reason: bool,
     pub(super) arguments: usize,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    cache: Option<Cache>,
-}
-
-/// What a [`Judge`] is made of.
-pub(super) struct Parts {
-    pub(super) url: http::Uri,
-    pub(super) model: String,
-    pub(super) credential: Credential,
-    pub(super) intent: IntentSource,
-    pub(super) allow_without_intent: bool,
-    pub(super) disclose_reason: bool,
-    pub(super) arguments: usize,
     pub(super) cache: Option<std::time::Duration>,
 }
 
 impl Judge {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { url, model, credential, intent, allow_without_intent, disclose_reason, arguments, cache } = parts;
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
@@ -80,14 +73,14 @@ impl Judge {
             .enable_http1()
             .wrap_connector(http);
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(8).build(connector);
-        let cache = cache.map(Cache::new);
-        Self { url, model, credential, intent, allow_without_intent, disclose_reason, arguments, client, cache }
+        let cache = parts.cache.map(Cache::new);
+        Self { parts, client, cache }
     }
 
     pub(super) async fn ask(&self, question: &Question) -> Opinion {
-        let intent = match self.intent.look(question) {
+        let intent = match self.parts.intent.look(question) {
             Intent::Found(intent) => intent,
-            Intent::Absent if self.allow_without_intent => return Opinion::Allow,
+            Intent::Absent if self.parts.allow_without_intent => return Opinion::Allow,
             Intent::Absent => return no_intent("the configured source of the intent holds none"),
             Intent::Unreadable => {
                 return no_intent("the configured source of the intent holds no one text of at most 8 KiB");
@@ -100,7 +93,7 @@ impl Judge {
         {
             return self.opinion(&judged);
         }
-        let body = prompt::body(&self.model, question, intent, (&arguments, &other), self.arguments);
+        let body = prompt::body(&self.parts.model, question, intent, (&arguments, &other), self.parts.arguments);
         let judged = match self.exchange(body).await {
             Ok(judged) => judged,
             Err(failure) => return Opinion::Failed(failure),
@@ -128,7 +121,7 @@ impl Judge {
         Opinion::Deny(Box::new(Denial {
             code: GateCode::parse(code).ok(),
             text: Some(text.to_owned()),
-            description: reason.clone().filter(|_| self.disclose_reason),
+            description: reason.clone().filter(|_| self.parts.disclose_reason),
             log: reason.map(|reason| format!("the judge said: {reason}")),
             ..Denial::default()
         }))
@@ -136,11 +129,11 @@ impl Judge {
 
     async fn exchange(&self, body: Vec<u8>) -> Result<Judged, Failure> {
         let failure = |why: String| Failure { code: unavailable(), ..Failure::new(why) };
-        let mut request = Request::post(self.url.clone())
+        let mut request = Request::post(self.parts.url.clone())
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json")
             .header(header::USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")));
-        if let Some(value) = self.credential.header_value() {
+        if let Some(value) = self.parts.credential.header_value() {
             request = request.header(header::AUTHORIZATION, value);
         }
         let request = request.body(Full::new(Bytes::from(body))).map_err(|error| failure(error.to_string()))?;
@@ -148,7 +141,7 @@ impl Judge {
             .client
             .request(request)
             .await
-            .map_err(|error| failure(format!("{}: {}", place(&self.url), with_causes(&error))))?;
+            .map_err(|error| failure(format!("{}: {}", place(&self.parts.url), with_causes(&error))))?;
         let status = answer.status();
         if status != StatusCode::OK {
             // These do not go away by waiting: key, model or URL is wrong.
@@ -165,7 +158,7 @@ impl Judge {
 
     /// The future that follows the bearer's file; `None` when nothing can change.
     pub(super) fn watch(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
-        self.credential.watch()
+        self.parts.credential.watch()
     }
 }
 

@@ -168,6 +168,16 @@ fn what_is_no_text_is_a_fault_and_never_nearly_the_same() {
     assert!(matches!(event(request), Event::Fault(_)));
     let answer = ProcessingRequest { request: Some(Request::ResponseHeaders(head)), ..Default::default() };
     assert!(matches!(event(answer), Event::Fault(_)));
+    for name in ["xds.route_name", "xds.cluster_name", "connection.uri_san_peer_certificate"] {
+        let value = Some(Value { kind: Some(Kind::StringValue(Bytes::from_static(b"cases\xff"))) });
+        let fields = vec![Field { key: Bytes::from_static(name.as_bytes()), value }];
+        let request = ProcessingRequest {
+            request: Some(Request::RequestHeaders(HttpHeaders::default())),
+            attributes: vec![AttributesEntry { key: FILTER.into(), value: Some(Struct { fields }) }],
+            ..Default::default()
+        };
+        assert!(matches!(event(request), Event::Fault(_)), "{name}");
+    }
     let unread = |value: Vec<u8>| {
         let filter_metadata = vec![MetadataEntry { key: JWT_AUTHN.into(), value }];
         event(ProcessingRequest {
