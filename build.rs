@@ -1,18 +1,28 @@
-//! Compiles the contracts in `proto/` without a system `protoc`.
+//! Compiles the contracts in `proto/` without a system `protoc`, and the gRPC service that Envoy calls.
 
-/// Byte fields of the front door's messages that share the received buffer, or a constant, instead of owning a copy.
-/// Bodies are not among them: they become text that is owned.
-const SHARED: [&str; 5] = ["HeaderValue", "HeaderToSet", "HeaderMutation", "Field", "Value"];
+use tonic_build::manual::{Builder, Method, Service};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed=build.rs");
     let ours = protox::compile(["portcullis/audit/v1/audit.proto", "portcullis/gate/v1/gate.proto"], ["proto"])?;
     tonic_prost_build::configure().compile_fds(ours)?;
-    let door = protox::compile(["door/ext_proc.proto"], ["proto"])?;
-    let mut builder = tonic_prost_build::configure().build_client(false);
-    for message in SHARED {
-        builder = builder.bytes(format!(".envoy.service.ext_proc.v3.{message}"));
-    }
-    builder.compile_fds(door)?;
+    // Envoy's service, with messages that are read and written by hand: see `src/extproc/wire.rs`.
+    let process = Method::builder()
+        .name("process")
+        .route_name("Process")
+        .input_type("crate::exchange::Event")
+        .output_type("crate::exchange::Reply")
+        .codec_path("crate::extproc::wire::Codec")
+        .client_streaming()
+        .server_streaming()
+        .build();
+    let door = Service::builder()
+        .name("ExternalProcessor")
+        .package("envoy.service.ext_proc.v3")
+        .comment("Envoy's external processing: one stream for each HTTP request.")
+        .method(process)
+        .build();
+    Builder::new().build_client(false).compile(&[door]);
     Ok(())
 }

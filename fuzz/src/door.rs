@@ -5,12 +5,13 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use envoy_types::pb::envoy::service::ext_proc::v3::processing_response::Response;
+use envoy_types::pb::envoy::service::ext_proc::v3::{ProcessingResponse, body_mutation};
+use envoy_types::pb::google::protobuf::Struct;
+use envoy_types::pb::google::protobuf::value::Kind;
 use http_body_util::{BodyExt as _, Full};
 use portcullis::extproc::service::Service;
 use portcullis::extproc::wire::external_processor_server::ExternalProcessorServer;
-use portcullis::extproc::wire::processing_response::Response;
-use portcullis::extproc::wire::value::Kind;
-use portcullis::extproc::wire::{ProcessingResponse, Struct, body_mutation};
 use portcullis::telemetry::settings::Settings;
 use portcullis::telemetry::{Known, Telemetry};
 use prost::Message as _;
@@ -106,7 +107,8 @@ fn read(message: ProcessingResponse) -> Told {
 
 /// Whether the second lock is told to let it through.
 fn decided(metadata: &Struct) -> bool {
-    let field = |of: &Struct, name: &[u8]| of.fields.iter().find(|field| field.key == name)?.value.clone()?.kind;
-    let Some(Kind::StructValue(ours)) = field(metadata, b"portcullis") else { return false };
-    matches!(field(&ours, b"decided"), Some(Kind::BoolValue(true)))
+    let Some(Kind::StructValue(ours)) = metadata.fields.get("portcullis").and_then(|ours| ours.kind.clone()) else {
+        return false;
+    };
+    matches!(ours.fields.get("decided").and_then(|value| value.kind.clone()), Some(Kind::BoolValue(true)))
 }

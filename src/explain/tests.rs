@@ -229,8 +229,8 @@ fn vouched_claims_are_checked_like_a_tokens() {
 fn read(text: &str) -> Result<(Vec<(String, String)>, String), String> {
     let (head, body) =
         http::read(text.as_bytes(), "https", Attributes::default()).map_err(|fault| fault.to_string())?;
-    let header = |header: &crate::message::headers::Header| {
-        (header.name().to_owned(), String::from_utf8_lossy(&header.value).into_owned())
+    let header = |header: crate::message::headers::HeaderRef<'_>| {
+        (header.name().to_owned(), String::from_utf8_lossy(header.value).into_owned())
     };
     assert_eq!(head.ends, body.is_empty());
     Ok((head.headers.iter().map(header).collect(), String::from_utf8_lossy(&body).into_owned()))

@@ -1,11 +1,10 @@
 //! The front door: Envoy's protobuf in, Envoy's protobuf out. Nothing here knows MCP policy.
 //!
 //! Envoy opens one gRPC stream per HTTP request. [`service`] drives an `Exchange` with what comes in and performs what
-//! it asks for; [`request`] and [`reply`] translate; [`wire`] is as much of Envoy's contract as they need; [`listen`] owns
-//! sockets and HTTP/2 bounds.
+//! it asks for; [`wire`] reads and writes as much of Envoy's contract as that takes; [`listen`] owns sockets and HTTP/2
+//! bounds.
 
 pub mod listen;
-mod reply;
-mod request;
 pub mod service;
+#[allow(missing_docs, clippy::pedantic, reason = "the gRPC service is generated")]
 pub mod wire;

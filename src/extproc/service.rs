@@ -16,14 +16,12 @@ use futures_util::{FutureExt as _, Stream};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::exchange::{Event, Exchange, Next, Now, Step};
+use crate::exchange::{Event, Exchange, Next, Now, Reply, Step};
 use crate::ladder::Snapshot;
 use crate::telemetry::audit::{Audit, Slot};
 use crate::telemetry::counters::Counters;
 
 use super::wire::external_processor_server::ExternalProcessor;
-use super::wire::{ProcessingRequest, ProcessingResponse};
-use super::{reply, request};
 
 #[cfg(test)]
 mod tests;
@@ -127,11 +125,11 @@ impl Shared {
 
 #[tonic::async_trait]
 impl ExternalProcessor for Service {
-    type ProcessStream = Pin<Box<dyn Stream<Item = Result<ProcessingResponse, Status>> + Send>>;
+    type ProcessStream = Pin<Box<dyn Stream<Item = Result<Reply, Status>> + Send>>;
 
     async fn process(
         &self,
-        request: Request<Streaming<ProcessingRequest>>,
+        request: Request<Streaming<Event>>,
     ) -> Result<Response<Self::ProcessStream>, Status> {
         let session = Session::new(Arc::clone(&self.shared), request.into_inner());
         Ok(Response::new(Box::pin(unfold(Box::new(session), Session::next))))
@@ -147,9 +145,9 @@ enum Ending {
 /// One stream.
 struct Session {
     shared: Arc<Shared>,
-    inbound: Streaming<ProcessingRequest>,
+    inbound: Streaming<Event>,
     exchange: Exchange,
-    queue: VecDeque<ProcessingResponse>,
+    queue: VecDeque<Reply>,
     ending: Option<Ending>,
     /// Whether the gates are to be asked as soon as what is in the queue was sent.
     to_ask: bool,
@@ -170,7 +168,7 @@ fn now() -> Now {
 }
 
 impl Session {
-    fn new(shared: Arc<Shared>, inbound: Streaming<ProcessingRequest>) -> Self {
+    fn new(shared: Arc<Shared>, inbound: Streaming<Event>) -> Self {
         // Before the snapshot is taken, so that no change of it can be missed.
         let changed = shared.changed.subscribe();
         let live = shared.live.load();
@@ -202,7 +200,7 @@ impl Session {
 
     /// The next message for Envoy, or the end.
     /// Boxed, because it is handed to and fro for every message.
-    async fn next(mut self: Box<Self>) -> Option<(Result<ProcessingResponse, Status>, Box<Self>)> {
+    async fn next(mut self: Box<Self>) -> Option<(Result<Reply, Status>, Box<Self>)> {
         loop {
             if let Some(message) = self.queue.pop_front() {
                 return Some((Ok(message), self));
@@ -224,7 +222,7 @@ impl Session {
         let Some(mut event) = first else { return };
         loop {
             let Step { replies, next } = self.step(event);
-            self.queue.extend(replies.into_iter().map(reply::message));
+            self.queue.extend(replies);
             if let Some(record) = self.exchange.take_record() {
                 let slot = self.slot.take().unwrap_or_default();
                 self.shared.audit.emit(record, SystemTime::now(), slot);
@@ -298,10 +296,10 @@ impl Session {
         Some(Event::Reloaded(Arc::clone(&live.snapshot)))
     }
 
-    fn received(&mut self, message: Result<Option<ProcessingRequest>, Status>) -> Option<Event> {
+    fn received(&mut self, message: Result<Option<Event>, Status>) -> Option<Event> {
         match message {
             Ok(Some(_)) if !self.admitted => Some(Event::Overloaded),
-            Ok(Some(message)) => Some(request::event(message)),
+            Ok(Some(event)) => Some(event),
             // Envoy resets the stream whenever the HTTP exchange is over, so neither of these is worth a log line; but
             // it may also be a message that could not be decoded, so neither may end with OK.
             Ok(None) => self.gone(&Status::cancelled("Envoy ended the stream")),

@@ -49,14 +49,14 @@ pub fn request(headers: &Headers, credential: &Credential, read: bool) -> Header
         edits.set.push(("accept-encoding", b"identity".to_vec()));
     }
     for header in headers.iter() {
-        let name = &*header.name;
+        let name = header.name;
         if let Some(known) = REMOVED.iter().find(|known| known.as_bytes() == name) {
             edits.remove.push((*known).into());
         } else if removed(name) || name.contains(&b'_') && removed(&dashed(name)) {
             edits.remove.push(header.name().to_owned().into());
         }
         if name == b"connection" {
-            named_by_connection(&header.value, &mut edits);
+            named_by_connection(header.value, &mut edits);
         }
     }
     edits

@@ -4,7 +4,7 @@
 //! both forms are looked for: two readers that pick different values are how a decision is bypassed. For the same reason
 //! `mcp_name` is refused beside or without `mcp-name`: servers behind CGI-like gateways read both as `MCP_NAME`.
 
-use crate::message::headers::Header;
+use crate::message::headers::HeaderRef;
 use crate::refusal::reason::HEADER_MISMATCH;
 use crate::refusal::{Reason, Refusal, Rung};
 
@@ -39,8 +39,8 @@ fn rule(name: &[u8]) -> Option<Rule> {
 /// `headers.malformed`, naming the header.
 pub fn check(head: &Head) -> Result<(), Refusal> {
     for header in head.headers.iter() {
-        let Some(rule) = rule(&header.name) else {
-            if header.name.contains(&b'_') && self::rule(&dashed(&header.name)).is_some() {
+        let Some(rule) = rule(header.name) else {
+            if header.name.contains(&b'_') && self::rule(&dashed(header.name)).is_some() {
                 return Err(malformed(header.name(), "it has an underscore where the header's name has a dash"));
             }
             continue;
@@ -58,7 +58,7 @@ pub(super) fn dashed(name: &[u8]) -> Vec<u8> {
     name.iter().map(|byte| if *byte == b'_' { b'-' } else { *byte }).collect()
 }
 
-fn value(header: &Header, rule: &Rule) -> Result<(), &'static str> {
+fn value(header: HeaderRef<'_>, rule: &Rule) -> Result<(), &'static str> {
     if header.value.len() > rule.cap {
         return Err("it is too long");
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use portcullis::explain::{self, Asked, Call, Who, http};
 use portcullis::ladder::Snapshot;
-use portcullis::message::headers::{Header, Headers};
+use portcullis::message::headers::{Header, HeaderRef, Headers};
 
 use super::ExplainArgs;
 
@@ -35,7 +35,7 @@ pub(super) fn asked(args: &ExplainArgs, snapshot: &Snapshot) -> Result<Asked, St
     if let Some(file) = &args.token {
         let token = utf8(file, read(file)?)?;
         let bearer = Header::new("authorization", format!("Bearer {}", token.trim()).as_bytes());
-        let others = head.headers.iter().filter(|header| header.name() != "authorization").cloned();
+        let others = head.headers.iter().filter(|header| header.name() != "authorization").map(HeaderRef::to_owned);
         head.headers = Headers::new(others.chain([bearer]).collect());
     }
     let Some(claims) = &args.claims else { return Ok(Asked { head, body, who: Who::Presented }) };

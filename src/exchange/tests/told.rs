@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Event, Play};
+use crate::message::headers::{Header, HeaderRef, Headers};
 use crate::exchange::Exchange;
 use crate::ladder::testing::{World, message, post, world};
 use crate::refusal::{Reason, Rung};
@@ -17,10 +18,9 @@ fn play(world: &World, trails: Trails, tool: &str, header: Option<&str>, meta: &
     play.exchange = Exchange::new(world.snapshot.clone(), "d1".into(), play.now).with_trails(trails);
     let mut head = post("tools/call", Some(tool));
     if let Some(parent) = header {
-        let pairs = head.headers.iter().map(|header| (header.name.clone(), header.value.clone()));
-        let pairs: Vec<_> = pairs.chain([("traceparent".into(), parent.as_bytes().to_vec().into())]).collect();
-        let header = |(name, value)| crate::message::headers::Header { name, value };
-        head.headers = crate::message::headers::Headers::new(pairs.into_iter().map(header).collect());
+        let all = head.headers.iter().map(HeaderRef::to_owned);
+        let all = all.chain([Header::new("traceparent", parent.as_bytes())]);
+        head.headers = Headers::new(all.collect());
     }
     let mut text = message(Some("1"), "tools/call", &format!(r#""name":"{tool}","#));
     text = text.replacen(r#""_meta":{"#, &format!(r#""_meta":{{{meta}"#), 1);

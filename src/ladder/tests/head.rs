@@ -3,7 +3,7 @@
 use super::reason;
 use crate::ladder::testing::{head, headers, post, world};
 use crate::ladder::{Head, headers as rung, origin, token};
-use crate::message::headers::{Header, Headers};
+use crate::message::headers::{Header, HeaderRef, Headers};
 
 fn with(more: &[(&str, &str)]) -> Head {
     head("POST", "/mcp", more)
@@ -55,7 +55,8 @@ fn headers_malformed() {
 
 #[test]
 fn a_header_in_bytes_that_are_no_text_is_malformed() {
-    let mut all: Vec<Header> = headers(&[(":method", "POST"), (":path", "/mcp")]).iter().cloned().collect();
+    let head = headers(&[(":method", "POST"), (":path", "/mcp")]);
+    let mut all: Vec<Header> = head.iter().map(HeaderRef::to_owned).collect();
     all.push(Header { name: "mcp-name".into(), value: vec![0xff].into() });
     let head = Head { headers: Headers::new(all), ..Head::default() };
     assert_eq!(reason(&rung::check(&head)), "headers.malformed");

@@ -12,17 +12,20 @@ use envoy_types::pb::google::protobuf::value::Kind as GoogleKind;
 use prost::Message as _;
 
 use super::*;
-use crate::exchange::Verdict;
+use crate::exchange::{Immediate, Verdict};
 
 fn read(reply: Reply) -> envoy::ProcessingResponse {
-    envoy::ProcessingResponse::decode(message(reply).encode_to_vec().as_slice()).expect("the same wire format")
+    let (message, mut bytes) = (Message::of(&reply), Vec::new());
+    message.write(&mut bytes);
+    assert_eq!(message.len(), bytes.len());
+    envoy::ProcessingResponse::decode(bytes.as_slice()).expect("the same wire format")
 }
 
 fn metadata_of(fields: &[(&str, GoogleKind)]) -> google::Struct {
     let value = |kind: GoogleKind| google::Value { kind: Some(kind) };
     let fields = fields.iter().map(|(key, kind)| ((*key).to_owned(), value(kind.clone()))).collect();
     let ours = value(GoogleKind::StructValue(google::Struct { fields }));
-    google::Struct { fields: HashMap::from([(NAMESPACE.to_owned(), ours)]) }
+    google::Struct { fields: HashMap::from([("portcullis".to_owned(), ours)]) }
 }
 
 fn edits() -> HeaderEdits {
@@ -108,7 +111,7 @@ fn every_reply_is_the_message_that_envoy_reads() {
 /// The two keys of the second lock, as a reply sets them.
 fn keys(reply: Reply) -> (Option<bool>, Option<String>) {
     let metadata = read(reply).dynamic_metadata.expect("metadata");
-    let Some(GoogleKind::StructValue(ours)) = metadata.fields[NAMESPACE].kind.clone() else {
+    let Some(GoogleKind::StructValue(ours)) = metadata.fields["portcullis"].kind.clone() else {
         panic!("expected a struct")
     };
     let decided = match ours.fields.get("decided").and_then(|value| value.kind.clone()) {

@@ -12,9 +12,12 @@ use prost::Message as _;
 
 use super::*;
 
+const FILTER_NAME: &str = "envoy.filters.http.ext_proc";
+const JWT_NAME: &str = "envoy.filters.http.jwt_authn";
+
 /// What is read of a message of Envoy's.
 fn read(message: &envoy::ProcessingRequest) -> Event {
-    event(ProcessingRequest::decode(message.encode_to_vec().as_slice()).expect("the same wire format"))
+    event(message.encode_to_vec().into()).expect("the same wire format")
 }
 
 fn phase(request: Phase) -> envoy::ProcessingRequest {
@@ -72,15 +75,15 @@ fn the_head_of_a_request_is_read_with_what_envoy_says_beside_it() {
     let payload = google::Value { kind: Some(GoogleKind::StructValue(claims)) };
     let message = envoy::ProcessingRequest {
         attributes: HashMap::from([
-            (FILTER.into(), attributes),
+            (FILTER_NAME.into(), attributes),
             ("another.filter".into(), structure([("xds.route_name", text_value("not ours"))])),
         ]),
         metadata_context: Some(core::Metadata {
             filter_metadata: HashMap::from([
-                (JWT_AUTHN.into(), structure([("payload", payload)])),
+                (JWT_NAME.into(), structure([("payload", payload)])),
                 ("another".into(), structure([("payload", text_value("not ours"))])),
             ]),
-            typed_filter_metadata: HashMap::from([(JWT_AUTHN.into(), google::Any::default())]),
+            typed_filter_metadata: HashMap::from([(JWT_NAME.into(), google::Any::default())]),
         }),
         protocol_config: Some(envoy::ProtocolConfiguration {
             request_body_mode: BodySendMode::Buffered as i32,
@@ -159,38 +162,50 @@ fn every_other_phase_is_the_event_of_its_name() {
     assert!(matches!(read(&envoy::ProcessingRequest::default()), Event::Fault(_)));
 }
 
+/// The message with each `~` in it made a byte that is in no text.
+fn spoiled(message: &envoy::ProcessingRequest) -> Event {
+    let bytes: Vec<u8> = message.encode_to_vec().iter().map(|byte| if *byte == b'~' { 0xff } else { *byte }).collect();
+    event(bytes.into()).expect("the same wire format")
+}
+
 #[test]
 fn what_is_no_text_is_a_fault_and_never_nearly_the_same() {
-    use crate::extproc::wire::{Field, HeaderValue, MetadataEntry};
-    let header = HeaderValue { key: Bytes::from_static(b"x-\xff"), ..Default::default() };
-    let head = HttpHeaders { headers: Some(HeaderMap { headers: vec![header] }), end_of_stream: true };
-    let request = ProcessingRequest { request: Some(Request::RequestHeaders(head.clone())), ..Default::default() };
-    assert!(matches!(event(request), Event::Fault(_)));
-    let answer = ProcessingRequest { request: Some(Request::ResponseHeaders(head)), ..Default::default() };
-    assert!(matches!(event(answer), Event::Fault(_)));
+    let head = headers(&[("x-~", "", b"v")], true);
+    assert!(matches!(spoiled(&phase(Phase::RequestHeaders(head.clone()))), Event::Fault(_)));
+    assert!(matches!(spoiled(&phase(Phase::ResponseHeaders(head))), Event::Fault(_)));
+    let request = || phase(Phase::RequestHeaders(headers(&[], true)));
     for name in ["xds.route_name", "xds.cluster_name", "connection.uri_san_peer_certificate"] {
-        let value = Some(Value { kind: Some(Kind::StringValue(Bytes::from_static(b"cases\xff"))) });
-        let fields = vec![Field { key: Bytes::from_static(name.as_bytes()), value }];
-        let request = ProcessingRequest {
-            request: Some(Request::RequestHeaders(HttpHeaders::default())),
-            attributes: vec![AttributesEntry { key: FILTER.into(), value: Some(Struct { fields }) }],
-            ..Default::default()
-        };
-        assert!(matches!(event(request), Event::Fault(_)), "{name}");
+        let said = structure([(name, text_value("cases~"))]);
+        let message =
+            envoy::ProcessingRequest { attributes: HashMap::from([(FILTER_NAME.into(), said)]), ..request() };
+        assert!(matches!(spoiled(&message), Event::Fault(_)), "{name}");
+        assert!(matches!(read(&message), Event::RequestHeaders(_)), "{name}");
     }
-    let unread = |value: Vec<u8>| {
-        let filter_metadata = vec![MetadataEntry { key: JWT_AUTHN.into(), value }];
-        event(ProcessingRequest {
-            request: Some(Request::RequestHeaders(HttpHeaders::default())),
-            metadata_context: Some(Metadata { filter_metadata }),
-            ..Default::default()
-        })
+    let claim = |text| structure([("p", text_value(text))]);
+    let verified = |payloads| {
+        let filter_metadata = HashMap::from([(JWT_NAME.into(), payloads)]);
+        let metadata = core::Metadata { filter_metadata, ..Default::default() };
+        envoy::ProcessingRequest { metadata_context: Some(metadata), ..request() }
     };
-    let claim = Value { kind: Some(Kind::StringValue(Bytes::from_static(b"\xff"))) };
-    let payloads = Struct { fields: vec![Field { key: Bytes::from_static(b"p"), value: Some(claim) }] };
-    assert!(matches!(unread(payloads.encode_to_vec()), Event::Fault(_)));
-    assert!(matches!(unread(vec![0xff]), Event::Fault(_)));
-    assert!(matches!(unread(Vec::new()), Event::RequestHeaders(_)));
+    assert!(matches!(spoiled(&verified(claim("~"))), Event::Fault(_)));
+    assert!(matches!(read(&verified(claim("x"))), Event::RequestHeaders(_)));
+    assert!(matches!(read(&verified(google::Struct::default())), Event::RequestHeaders(_)));
+}
+
+#[test]
+fn what_may_be_there_once_and_comes_twice_is_no_message() {
+    let head = phase(Phase::RequestHeaders(headers(&[(":path", "", b"/mcp")], false))).encode_to_vec();
+    let config = envoy::ProtocolConfiguration { request_body_mode: BodySendMode::Buffered as i32, ..Default::default() };
+    let config = envoy::ProcessingRequest { protocol_config: Some(config), ..Default::default() }.encode_to_vec();
+    let body = phase(Phase::RequestBody(envoy::HttpBody { body: b"{}".to_vec(), ..Default::default() })).encode_to_vec();
+    for twice in [[head.as_slice(), &head], [&head, &body], [&body, &head], [&config, &config]] {
+        assert_eq!(event(twice.concat().into()).err(), Some(Malformed));
+    }
+    assert!(matches!(event([head, config].concat().into()), Ok(Event::RequestHeaders(_))));
+    // A value where text should be, and text where a value should be.
+    for bytes in [&[0x10, 1][..], &[0x4a, 0x02, 0x08, 0x01], &[0x22, 0x02, 0x08, 0x01], &[0x22, 0x03, 0x12, 0x01, 0x01]] {
+        assert_eq!(event(Bytes::copy_from_slice(bytes)).err(), Some(Malformed), "{bytes:?}");
+    }
 }
 
 proptest! {
@@ -209,8 +224,35 @@ proptest! {
     /// Bytes that are no message are refused or are an event; never a panic.
     #[test]
     fn any_bytes_are_an_event_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(message) = ProcessingRequest::decode(bytes.as_slice()) {
-            drop(event(message));
+        drop(event(bytes.into()));
+    }
+
+    /// A message of Envoy's with some bytes changed is never read otherwise than Envoy's own types read it.
+    #[test]
+    fn what_is_read_of_spoiled_bytes_is_what_envoys_own_types_read(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let head = headers(&[(":path", "", b"/mcp"), ("mcp-name", "old", b"")], true);
+        let said = structure([("xds.route_name", text_value("cases"))]);
+        let message = envoy::ProcessingRequest {
+            attributes: HashMap::from([(FILTER_NAME.into(), said)]),
+            ..phase(Phase::RequestHeaders(head))
+        };
+        let mut bytes = message.encode_to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
         }
+        let ours = event(bytes.clone().into());
+        // What their types refuse or repeat, ours may refuse too; what ours accept, theirs read the same.
+        let Ok(Event::RequestHeaders(head)) = ours else { return Ok(()) };
+        let Ok(theirs) = envoy::ProcessingRequest::decode(bytes.as_slice()) else { return Ok(()) };
+        let Some(Phase::RequestHeaders(their_head)) = theirs.request else { panic!("expected a head too") };
+        prop_assert_eq!(head.ends, their_head.end_of_stream);
+        let theirs = their_head.headers.unwrap_or_default().headers.into_iter().map(|header| {
+            let value = if header.raw_value.is_empty() { header.value.into_bytes() } else { header.raw_value };
+            (header.key, value)
+        });
+        prop_assert_eq!(pairs(&head.headers), theirs.collect::<Vec<_>>());
     }
 }
