@@ -98,6 +98,9 @@ fn read(message: ProcessingResponse) -> Told {
             Told::ResponseBody { ends: piece.end_of_stream }
         }
         Some(Response::ResponseTrailers(_)) => Told::ResponseTrailers,
+        Some(other @ (Response::RequestTrailers(_) | Response::StreamedImmediateResponse(_))) => {
+            panic!("nothing of the kind is said: {other:?}")
+        }
         Some(Response::ImmediateResponse(immediate)) => {
             assert!(immediate.status.is_some_and(|status| (200..600).contains(&status.code)));
             Told::Immediate { decided }

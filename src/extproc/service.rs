@@ -13,7 +13,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use futures_util::stream::unfold;
 use futures_util::{FutureExt as _, Stream};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::Sleep;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::exchange::{Event, Exchange, Next, Now, Reply, Step};
@@ -36,7 +38,7 @@ struct Shared {
     live: ArcSwap<Live>,
     phase: AtomicU8,
     /// Wakes every open stream: the configuration or the phase has changed.
-    changed: watch::Sender<()>,
+    changed: Arc<Notify>,
     audit: Audit,
     counters: Arc<Counters>,
     /// Decision ids: random per process, then counted.
@@ -72,7 +74,7 @@ impl Service {
         let id_prefix = format!("{:012x}", random >> 16);
         let id_next = AtomicU64::new(0);
         let live = ArcSwap::from_pointee(Live { snapshot, generation: 1, most });
-        let (phase, changed) = (AtomicU8::new(Phase::Serving as u8), watch::Sender::new(()));
+        let (phase, changed) = (AtomicU8::new(Phase::Serving as u8), Arc::new(Notify::new()));
         Ok(Self { shared: Arc::new(Shared { live, phase, changed, audit, counters, id_prefix, id_next }) })
     }
 
@@ -81,7 +83,7 @@ impl Service {
     pub fn replace(&self, snapshot: Arc<Snapshot>, most: usize) {
         let generation = self.generation().wrapping_add(1);
         self.shared.live.store(Arc::new(Live { snapshot, generation, most }));
-        self.shared.changed.send_replace(());
+        self.shared.changed.notify_waiters();
     }
 
     /// The number of the snapshot that new requests are judged by, from 1.
@@ -109,7 +111,7 @@ impl Service {
 
     fn enter(&self, phase: Phase) {
         self.shared.phase.fetch_max(phase as u8, Ordering::AcqRel);
-        self.shared.changed.send_replace(());
+        self.shared.changed.notify_waiters();
     }
 }
 
@@ -155,7 +157,9 @@ struct Session {
     admitted: bool,
     /// Room for its audit event, until that is handed over; without room a stream is not admitted.
     slot: Option<Slot>,
-    changed: watch::Receiver<()>,
+    changed: Change,
+    /// Kept from one wait to the next: most waits end long before it is due.
+    timer: Option<Pin<Box<Sleep>>>,
     /// The snapshot that the exchange goes by.
     generation: u64,
     /// The last phase that the exchange was told of.
@@ -170,7 +174,7 @@ fn now() -> Now {
 impl Session {
     fn new(shared: Arc<Shared>, inbound: Streaming<Event>) -> Self {
         // Before the snapshot is taken, so that no change of it can be missed.
-        let changed = shared.changed.subscribe();
+        let changed = Change::of(&shared);
         let live = shared.live.load();
         let (snapshot, generation, most) = (Arc::clone(&live.snapshot), live.generation, live.most);
         drop(live);
@@ -181,7 +185,8 @@ impl Session {
             shared.counters.stream_refused();
             false
         };
-        let exchange = Exchange::new(snapshot, shared.decision_id(), now()).with_trails(shared.audit.trails());
+        let began = now();
+        let exchange = Exchange::new(snapshot, shared.decision_id(), began).with_trails(shared.audit.trails());
         let (queue, told) = (VecDeque::new(), Phase::Serving);
         Self {
             shared,
@@ -193,6 +198,7 @@ impl Session {
             admitted,
             slot,
             changed,
+            timer: None,
             generation,
             told,
         }
@@ -220,8 +226,9 @@ impl Session {
     async fn advance(&mut self) {
         let first = if std::mem::take(&mut self.to_ask) { self.ask().await } else { self.receive().await };
         let Some(mut event) = first else { return };
+        let mut began = now();
         loop {
-            let Step { replies, next } = self.step(event);
+            let Step { replies, next } = guarded(&mut self.exchange, event, began);
             self.queue.extend(replies);
             if let Some(record) = self.exchange.take_record() {
                 let slot = self.slot.take().unwrap_or_default();
@@ -229,7 +236,7 @@ impl Session {
             }
             match next {
                 Next::Wait => return,
-                Next::Identify => event = self.identify().await,
+                Next::Identify => event = self.identify(began.unix).await,
                 Next::Refresh => event = self.refresh().await,
                 Next::Ask if !self.queue.is_empty() => {
                     self.to_ask = true;
@@ -248,6 +255,7 @@ impl Session {
                     return;
                 }
             }
+            began = now();
         }
     }
 
@@ -258,18 +266,11 @@ impl Session {
             if let Some(event) = self.noticed() {
                 return Some(event);
             }
-            let deadline = self.exchange.deadline();
-            let due = async {
-                match deadline {
-                    Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
             let message = tokio::select! {
                 biased;
                 message = self.inbound.message() => message,
-                _ = self.changed.changed() => continue,
-                () = due => return Some(Event::Deadline),
+                () = self.changed.wait(&self.shared) => continue,
+                () = due(&mut self.timer, self.exchange.deadline()) => return Some(Event::Deadline),
             };
             return self.received(message);
         }
@@ -313,15 +314,12 @@ impl Session {
         None
     }
 
-    fn step(&mut self, event: Event) -> Step {
-        guarded(&mut self.exchange, event)
-    }
-
     async fn refresh(&mut self) -> Event {
         let Some((freshness, since)) = self.exchange.outdated() else {
             return Event::Fault("a listing was asked for that nobody needs");
         };
-        let listing = caught("listing the server", freshness.refresh(since));
+        // Boxed, as all that is seldom waited for: no stream should be as large as one that does.
+        let listing = Box::pin(caught("listing the server", freshness.refresh(since)));
         match unless_stopped(&self.shared, &mut self.changed, listing).await {
             Some(Ok(listed)) => Event::Refreshed(listed.map_err(|fault| fault.to_string())),
             Some(Err(panicked)) => panicked,
@@ -335,7 +333,6 @@ impl Session {
         let Some((server, question)) = self.exchange.question() else {
             return Some(Event::Fault("an opinion was asked for that nobody needs"));
         };
-        // Boxed: most streams never ask, and none of them should be as large as one that does.
         let asking = Box::pin(caught("asking the gates", server.gates.ask(&question)));
         let asking = unless_stopped(&self.shared, &mut self.changed, asking);
         let message = tokio::select! {
@@ -349,15 +346,15 @@ impl Session {
         self.received(message)
     }
 
-    async fn identify(&mut self) -> Event {
+    /// `at`: the time, seconds since the epoch.
+    async fn identify(&mut self, at: u64) -> Event {
         let Some((server, presented)) = self.exchange.presented() else {
             return Event::Fault("an identity was asked for that nobody needs");
         };
-        let at = now().unix;
         if let Some(caller) = server.authenticator.cached(&presented, at) {
             return Event::Identity(Ok(caller));
         }
-        let identity = caught("establishing the identity", server.authenticator.authenticate(&presented, at));
+        let identity = Box::pin(caught("establishing the identity", server.authenticator.authenticate(&presented, at)));
         match unless_stopped(&self.shared, &mut self.changed, identity).await {
             Some(Ok(found)) => Event::Identity(found),
             Some(Err(panicked)) => panicked,
@@ -371,18 +368,44 @@ impl Session {
     }
 }
 
+/// The next change of what concerns everybody. Made before what it is about is looked at, so that no change is missed.
+struct Change(Pin<Box<OwnedNotified>>);
+
+impl Change {
+    fn of(shared: &Shared) -> Self {
+        Self(Box::pin(Arc::clone(&shared.changed).notified_owned()))
+    }
+
+    /// Waits for it; the next one is another.
+    async fn wait(&mut self, shared: &Shared) {
+        (&mut self.0).await;
+        *self = Self::of(shared);
+    }
+}
+
+/// Waits until `deadline`, for ever without one. A timer that is due earlier stays as it is until then: setting one anew for each
+/// wait costs more than waking up once too often.
+async fn due(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Option<Instant>) {
+    let Some(deadline) = deadline.map(tokio::time::Instant::from_std) else { return std::future::pending().await };
+    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+    if timer.deadline() > deadline {
+        timer.as_mut().reset(deadline);
+    }
+    timer.as_mut().await;
+    if timer.deadline() < deadline {
+        timer.as_mut().reset(deadline);
+        timer.as_mut().await;
+    }
+}
+
 /// What `work` gives; `None` when the process ends first: nothing undecided may wait for anything then.
-async fn unless_stopped<T>(
-    shared: &Shared,
-    changed: &mut watch::Receiver<()>,
-    work: impl Future<Output = T>,
-) -> Option<T> {
+async fn unless_stopped<T>(shared: &Shared, changed: &mut Change, work: impl Future<Output = T>) -> Option<T> {
     let mut work = std::pin::pin!(work);
     loop {
         tokio::select! {
             biased;
             done = &mut work => return Some(done),
-            _ = changed.changed() => {}
+            () = changed.wait(shared) => {}
         }
         if shared.reached(Phase::Stopped) {
             return None;
@@ -398,12 +421,11 @@ async fn caught<T>(what: &'static str, work: impl Future<Output = T>) -> Result<
     })
 }
 
-/// One step; a panic in it becomes a refusal, or, when something went down already, the stream's failure.
-fn guarded(exchange: &mut Exchange, event: Event) -> Step {
-    let began = now();
+/// One step that began then; a panic in it becomes a refusal, or, when something went down already, the stream's failure.
+fn guarded(exchange: &mut Exchange, event: Event, began: Now) -> Step {
     let step = catch_unwind(AssertUnwindSafe(|| exchange.step(event, began))).unwrap_or_else(|_| {
         tracing::error!("a step of an exchange panicked; the request is refused");
-        exchange.step(Event::Fault("a step panicked"), now())
+        exchange.step(Event::Fault("a step panicked"), began)
     });
     exchange.stepped(began.instant, Instant::now());
     step

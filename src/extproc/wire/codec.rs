@@ -8,11 +8,13 @@ use crate::exchange::{Event, Reply};
 
 use super::{read, write};
 
-/// Bytes that a stream holds ready for what comes and for what goes: few messages are longer, and an idle subscription
-/// keeps them.
-const BUFFER: usize = 1024;
-/// From so many bytes on, what is written is sent at once.
-const ENOUGH: usize = 32 * 1024;
+/// Bytes that a message of Envoy's is read into; a longer one makes it grow. A usual head of a request, twice: tonic reserves a
+/// message's length again once it is there. An idle subscription keeps both buffers, and tonic's own choice is 8 KiB each.
+const READ: usize = 4 * 1024;
+/// Bytes that replies are written into; a longer one makes it grow.
+const WRITE: usize = 1024;
+/// Bytes of replies that are sent in one go.
+const YIELD: usize = 32 * 1024;
 
 /// Reads what Envoy says as an [`Event`], and writes a [`Reply`] as Envoy reads it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +47,7 @@ impl Encoder for Codec {
     }
 
     fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::new(BUFFER, ENOUGH)
+        BufferSettings::new(WRITE, YIELD)
     }
 }
 
@@ -61,6 +63,6 @@ impl Decoder for Codec {
     }
 
     fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::new(BUFFER, ENOUGH)
+        BufferSettings::new(READ, YIELD)
     }
 }
