@@ -29,13 +29,12 @@ use faults::{Fault, Report, Scale, envoy, inside, peers, process, run, upstream}
 
 const USAGE: &str = "options:
   --calls N     calls of each fault, at least (4200)
-  --only WORDS  the faults in whose names this stands
-A libfaketime.so.1 that PORTCULLIS_LIBFAKETIME names lets the clock jump as well.";
+  --only WORDS  the faults in whose names this stands";
 
 /// A fault that is not built yet: each has a stack of its own.
 type Maker = fn() -> Fault;
 
-/// All of them, but for the clock, which takes a library.
+/// All of them.
 const FAULTS: &[(&str, Maker)] = &[
     ("process killed", process::killed),
     ("process frozen", process::frozen),
@@ -49,6 +48,8 @@ const FAULTS: &[(&str, Maker)] = &[
     ("inside reloaded", inside::reloaded),
     ("inside disk full refuse", inside::disk_full_refuse),
     ("inside disk full drop", inside::disk_full_drop),
+    ("inside clock ahead", inside::clock_ahead),
+    ("inside clock back", inside::clock_back),
     ("upstream stalls", upstream::stalls),
     ("upstream resets", upstream::resets),
     ("upstream answers twice", upstream::answers_twice),
@@ -82,12 +83,7 @@ fn main() -> ExitCode {
     }
     let scale = Scale { around: 200, during: 600, total: calls };
     let chosen = FAULTS.iter().filter(|(name, _)| name.contains(&only));
-    let mut reports: Vec<Report> = chosen.map(|(name, fault)| told(name, fault(), scale)).collect();
-    match std::env::var("PORTCULLIS_LIBFAKETIME") {
-        Ok(library) if "clock".contains(&only) => reports.push(told("clock", inside::clock_jumps(&library), scale)),
-        Ok(_) => {}
-        Err(_) => eprintln!("clock jumps: NOT RUN, name a libfaketime.so.1 in PORTCULLIS_LIBFAKETIME"),
-    }
+    let reports: Vec<Report> = chosen.map(|(name, fault)| told(name, fault(), scale)).collect();
     table(&reports)
 }
 

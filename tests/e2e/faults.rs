@@ -1,6 +1,6 @@
 //! Each fault of the harness once, with a few hundred calls; `make faults` repeats them with many.
 
-#[allow(dead_code, reason = "`make faults` needs more of it: the clock, which takes a library, and figures")]
+#[allow(dead_code, reason = "`make faults` needs more of it, for its table")]
 #[path = "../faults/mod.rs"]
 mod harness;
 
@@ -78,6 +78,16 @@ fn fault_disk_full_refuse() {
 #[test]
 fn fault_disk_full_drop() {
     holds(inside::disk_full_drop());
+}
+
+#[test]
+fn fault_clock_ahead() {
+    holds(inside::clock_ahead());
+}
+
+#[test]
+fn fault_clock_back() {
+    holds(inside::clock_back());
 }
 
 #[test]

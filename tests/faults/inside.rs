@@ -4,17 +4,19 @@ use std::cell::RefCell;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::account::Losses;
 use super::load::{Kind, request};
 use super::{Fault, Metric, World};
 use crate::support::client::Connection;
-use crate::support::{Answer, mcp};
+use crate::support::{Answer, mcp, root};
 
 /// Clients that ask for five megabytes and read nothing.
 const UNREAD: u64 = 100;
@@ -112,25 +114,76 @@ pub(crate) fn disk_full_drop() -> Fault {
     disk_full("disk full, when_full: drop", "drop", metric).harmless()
 }
 
-/// The clock of the system jumps two hours ahead, past the end of every token, and back again. `library` is libfaketime's.
-pub(crate) fn clock_jumps(library: &str) -> Fault {
-    let dir = Rc::new(tempfile::tempdir().expect("a temporary directory"));
-    let file = dir.path().join("time");
-    replace(&file, "+0");
+/// Refused for its token, though not as one that expired.
+const NOT_YET: Metric = Metric::Portcullis("portcullis_decisions_total", &["reason=\"token.invalid\""]);
+const EXPIRED: Metric = Metric::Portcullis("portcullis_decisions_total", &["reason=\"token.expired\""]);
+
+/// The clock of the system jumps ahead, past the end of every token, and back again.
+pub(crate) fn clock_ahead() -> Fault {
+    let (world, clock) = with_clock();
+    let of_lift = clock.clone();
+    Fault::new(
+        "clock jumps two hours ahead, and back",
+        EXPIRED,
+        world,
+        move |_| clock.set("+7200"),
+        move |_| {
+            of_lift.set("+0");
+        },
+    )
+}
+
+/// The clock of the system jumps back, ahead of the time from which new tokens are valid; callers that are known stay so.
+pub(crate) fn clock_back() -> Fault {
+    let (world, clock) = with_clock();
+    let (of_lift, mut number) = (clock.clone(), 1 << 40);
+    let inject = move |world: &mut World| {
+        clock.set("-7200");
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
+        for jti in 0..20 {
+            let token = world.stack.idp.token(&json!({"nbf": since, "jti": format!("{number}-{jti}")}));
+            number += 4;
+            let reply = request(number, &token).send(world.stack.envoy.port);
+            assert_eq!(reply.status, 401, "a token that is not valid yet: {reply}");
+        }
+    };
+    Fault::new("clock jumps two hours back, and ahead", NOT_YET, world, inject, move |_| of_lift.set("+0")).harmless()
+}
+
+/// The clock of a Portcullis, as a file says how far it is off.
+#[derive(Clone)]
+struct Clock(Rc<TempDir>);
+
+impl Clock {
+    fn file(&self) -> PathBuf {
+        self.0.path().join("time")
+    }
+
+    fn set(&self, off: &str) {
+        replace(&self.file(), off);
+    }
+}
+
+/// A world in which the clock of Portcullis can be set; that of deadlines, which is monotonic, goes on as ever.
+fn with_clock() -> (World, Clock) {
+    let library = std::env::var_os("PORTCULLIS_LIBFAKETIME")
+        .map_or_else(|| root().join(".tools/libfaketime.so.1"), PathBuf::from);
+    assert!(
+        library.exists(),
+        "expected libfaketime at {}, found nothing there: run `make tools`, or name a libfaketime.so.1 in PORTCULLIS_LIBFAKETIME",
+        library.display()
+    );
+    let clock = Clock(Rc::new(tempfile::tempdir().expect("a temporary directory")));
+    clock.set("+0");
     let world = World::made(
         &[
-            ("LD_PRELOAD", library),
-            ("FAKETIME_TIMESTAMP_FILE", &file.display().to_string()),
+            ("LD_PRELOAD", &library.display().to_string()),
+            ("FAKETIME_TIMESTAMP_FILE", &clock.file().display().to_string()),
             ("FAKETIME_NO_CACHE", "1"),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ],
         |config, _| config,
         |edge, _| edge,
     );
-    let set = |time: &'static str| {
-        let dir = Rc::clone(&dir);
-        move |_: &mut World| replace(&dir.path().join("time"), time)
-    };
-    let metric = Metric::Portcullis("portcullis_decisions_total", &["reason=\"token.expired\""]);
-    Fault::new("clock jumps two hours, and back", metric, world, set("+7200"), set("+0"))
+    (world, clock)
 }
