@@ -25,7 +25,7 @@ mod gates {
 
 use std::process::ExitCode;
 
-use faults::{Fault, Report, Scale, envoy, inside, peers, process, run, upstream};
+use faults::{Fault, Report, Scale, disk, envoy, inside, peers, process, run, upstream};
 
 const USAGE: &str = "options:
   --calls N     calls of each fault, at least (4200)
@@ -46,8 +46,10 @@ const FAULTS: &[(&str, Maker)] = &[
     ("envoy reset mid body", envoy::reset_mid_body),
     ("inside unread clients", inside::unread_clients),
     ("inside reloaded", inside::reloaded),
-    ("inside disk full refuse", inside::disk_full_refuse),
-    ("inside disk full drop", inside::disk_full_drop),
+    ("disk device refuse", disk::device_refuse),
+    ("disk device drop", disk::device_drop),
+    ("disk full refuse", disk::full_refuse),
+    ("disk full drop", disk::full_drop),
     ("inside clock ahead", inside::clock_ahead),
     ("inside clock back", inside::clock_back),
     ("upstream stalls", upstream::stalls),

@@ -1,9 +1,8 @@
-//! What happens to Portcullis from within and around: its callers, its files, its disk, its clock.
+//! What happens to Portcullis from within and around: its callers, its files, its clock.
 
 use std::cell::RefCell;
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,10 +11,10 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::account::Losses;
 use super::load::{Kind, request};
 use super::{Fault, Metric, World};
 use crate::support::client::Connection;
+use crate::support::portcullis::Setting;
 use crate::support::{Answer, mcp, root};
 
 /// Clients that ask for five megabytes and read nothing.
@@ -78,40 +77,10 @@ pub(crate) fn reloaded() -> Fault {
 }
 
 /// Replaces a file in one step.
-fn replace(path: &Path, text: &str) {
+pub(super) fn replace(path: &Path, text: &str) {
     let beside = path.with_extension("next");
     fs::write(&beside, text).expect("written");
     fs::rename(beside, path).expect("renamed");
-}
-
-/// The audit's file, which comes to stand on a full disk.
-fn disk_full(name: &'static str, when_full: &str, metric: Metric) -> Fault {
-    let world = World::made(
-        &[],
-        |config, parts| {
-            let file = parts.dir.join("audit.jsonl");
-            let audit = format!("audit: {{stdout: json, file: {}, when_full: {when_full}}}", file.display());
-            config.replace("audit: {stdout: json}", &audit)
-        },
-        |edge, _| edge,
-    );
-    let inject = |world: &mut World| {
-        let beside = world.dir().join("audit.next");
-        symlink("/dev/full", &beside).expect("a link");
-        fs::rename(beside, world.dir().join("audit.jsonl")).expect("renamed");
-    };
-    let lift = |world: &mut World| replace(&world.dir().join("audit.jsonl"), "");
-    Fault::new(name, metric, world, inject, lift)
-}
-
-pub(crate) fn disk_full_refuse() -> Fault {
-    let metric = Metric::Portcullis("portcullis_streams_refused_total", &[]);
-    disk_full("disk full, when_full: refuse", "refuse", metric).losing(Losses { crowded: true, ..Losses::default() })
-}
-
-pub(crate) fn disk_full_drop() -> Fault {
-    let metric = Metric::Portcullis("portcullis_audit_dropped_total", &["at=\"file\""]);
-    disk_full("disk full, when_full: drop", "drop", metric).harmless()
 }
 
 /// Refused for its token, though not as one that expired.
@@ -176,12 +145,12 @@ fn with_clock() -> (World, Clock) {
     let clock = Clock(Rc::new(tempfile::tempdir().expect("a temporary directory")));
     clock.set("+0");
     let world = World::made(
-        &[
+        Setting::of(&[
             ("LD_PRELOAD", &library.display().to_string()),
             ("FAKETIME_TIMESTAMP_FILE", &clock.file().display().to_string()),
             ("FAKETIME_NO_CACHE", "1"),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-        ],
+        ]),
         |config, _| config,
         |edge, _| edge,
     );

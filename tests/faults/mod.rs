@@ -2,6 +2,7 @@
 //! run each with few calls, `make faults` with many.
 
 pub(crate) mod account;
+pub(crate) mod disk;
 pub(crate) mod envoy;
 pub(crate) mod inside;
 pub(crate) mod load;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use self::account::{Account, Losses};
 use self::load::{Kind, Load};
+use crate::support::portcullis::Setting;
 use crate::support::stack::Parts;
 use crate::support::{Request, Stack, free_port, substitute, wait_for};
 
@@ -91,12 +93,13 @@ pub(crate) struct World {
 impl World {
     /// The default stack with an admin listener and these substitutions.
     pub(crate) fn with(config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
-        Self::made(&[], |config, _| substitute(&config, config_edits), |edge, _| substitute(&edge, envoy_edits))
+        let setting = Setting::default();
+        Self::made(setting, |config, _| substitute(&config, config_edits), |edge, _| substitute(&edge, envoy_edits))
     }
 
-    /// Both files as the functions make them, and variables in Portcullis's environment.
+    /// Both files as the functions make them, and Portcullis in a setting.
     pub(crate) fn made(
-        environment: &[(&str, &str)],
+        setting: Setting,
         config: impl FnOnce(String, &Parts<'_>) -> String,
         edge: impl FnOnce(String, &Parts<'_>) -> String,
     ) -> Self {
@@ -104,7 +107,7 @@ impl World {
         let listener = format!("/ext_proc.sock\n  admin: {{address: 127.0.0.1:{admin}}}\n");
         let config =
             |text: String, parts: &Parts<'_>| config(substitute(&text, &[("/ext_proc.sock\n", &listener)]), parts);
-        Self { stack: Stack::built(environment, None, &[], config, edge), admin, load: None }
+        Self { stack: Stack::built(setting, None, &[], config, edge), admin, load: None }
     }
 
     pub(crate) fn dir(&self) -> &Path {
