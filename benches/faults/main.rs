@@ -102,12 +102,12 @@ fn told(name: &str, fault: Fault, scale: Scale) -> Report {
 
 fn table(reports: &[Report]) -> ExitCode {
     println!(
-        "| fault | times | calls | served | refused | by Envoy | cut | undecided | hung | no record | slowest | well again | shown by |"
+        "| fault | times | calls | met it | served | refused | by Envoy | cut | undecided | hung | no record | slowest | well again | shown by |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
-    for Report { name, metric, account, rounds, shown, recovery } in reports {
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for Report { name, metric, account, met, rounds, shown, recovery } in reports {
         println!(
-            "| {name} | {rounds} | {} | {} | {} | {} | {} | {} | {} | {} | {:.1} s | {:.1} s | `{metric}` +{shown} |",
+            "| {name} | {rounds} | {} | {met} | {} | {} | {} | {} | {} | {} | {} | {:.1} s | {:.1} s | `{metric}` +{shown} |",
             account.calls,
             account.results,
             account.refused,

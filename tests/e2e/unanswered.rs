@@ -71,9 +71,11 @@ impl Site {
 
 /// Envoy's own words about a call that was allowed: a JSON-RPC error at Envoy's own status, with the id of the decision.
 #[track_caller]
-fn assert_unanswered(site: &Site, reply: &Reply, status: u16) {
+fn assert_unanswered(site: &Site, reply: &Reply, status: u16, details: &str) {
     assert_eq!((reply.status, reply.header("content-type")), (status, Some("application/json")), "{reply}");
-    let decision = site.envoy().access_log(1)[0]["id"].clone();
+    let log = site.envoy().access_log(1);
+    assert!(log[0]["details"].as_str().is_some_and(|said| said.starts_with(details)), "{log:?}");
+    let decision = log[0]["id"].clone();
     assert!(decision.as_str().is_some_and(|id| !id.is_empty()), "{decision}");
     let message = "no answer came; whether the call was carried out is not known";
     assert_eq!(
@@ -116,12 +118,12 @@ fn an_answer_that_breaks_off_before_its_head_went_down_is_an_error_at_envoys_sta
     Site::each(&[], &[("timeout: 0s, idle_timeout: 0s", "timeout: 1s")], None, |site| {
         site.upstream().answer(begun().until_gone());
         let reply = site.send();
-        assert_unanswered(site, &reply, 504);
+        assert_unanswered(site, &reply, 504, "response_timeout");
     });
     Site::each(&[], &[], None, |site| {
         site.upstream().answer(begun().close());
         let reply = site.send();
-        assert_unanswered(site, &reply, 502);
+        assert_unanswered(site, &reply, 502, "upstream_reset_after_response_started");
     });
 }
 
@@ -132,7 +134,7 @@ fn portcullis_killed_behind_the_verdict_is_an_error_at_envoys_status() {
         Site::each(&[], &[], None, |site| {
             site.upstream().answer(answer.clone());
             let reply = site.send_and(Portcullis::kill);
-            assert_unanswered(site, &reply, 503);
+            assert_unanswered(site, &reply, 503, "ext_proc_error_gRPC_error_13");
         });
     }
 }
@@ -148,7 +150,7 @@ fn portcullis_frozen_behind_the_verdict_is_an_error_at_envoys_status() {
             mcp::answer(seen)
         });
         let reply = site.send_and(|portcullis| portcullis.stop());
-        assert_unanswered(site, &reply, 503);
+        assert_unanswered(site, &reply, 503, "ext_proc_error_gRPC_error_13");
         site.portcullis().go_on();
         site.upstream().behave();
         let served = wait_for(Duration::from_secs(20), || (site.send().status == 200).then_some(()));

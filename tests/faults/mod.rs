@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use self::account::{Account, Losses};
-use self::load::{Kind, Load};
+use self::load::{Call, Kind, Load};
 use crate::support::portcullis::Setting;
 use crate::support::stack::Parts;
 use crate::support::{Request, Stack, free_port, substitute, wait_for};
@@ -150,6 +150,8 @@ pub(crate) struct Report {
     pub(crate) name: &'static str,
     pub(crate) metric: Metric,
     pub(crate) account: Account,
+    /// How many of the calls were under way while the fault lasted.
+    pub(crate) met: usize,
     /// How often the fault came.
     pub(crate) rounds: u32,
     /// By how much the metric grew while it lasted, all rounds together.
@@ -176,20 +178,22 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
     let Fault { name, metric, mut world, mut inject, mut lift, losses, harmless, once } = fault;
     world.load = Some(Load::start(world.stack.envoy.port, world.stack.reader()));
     let (mut rounds, mut shown, mut recovery, mut healthy) = (0, 0, Duration::ZERO, Vec::new());
-    let (began, mut failed) = (Instant::now(), Vec::new());
+    let (began, mut failed, mut faulty) = (Instant::now(), Vec::new(), Vec::new());
     let mut well_since = began;
     loop {
         world.load().more(scale.around, PATIENCE);
         let before = world.value(metric);
         healthy.push((well_since, Instant::now()));
+        let injected = Instant::now();
         inject(&mut world);
         world
             .load()
-            .more(if once { scale.total } else { scale.during }, Duration::from_secs(if once { 60 } else { 4 }));
+            .more(if once { scale.total } else { scale.during }, Duration::from_secs(if once { 240 } else { 4 }));
         let grown = wait_for(PATIENCE, || Some(world.value(metric).saturating_sub(before)).filter(|grown| *grown > 0));
         shown += grown.unwrap_or(0);
         lift(&mut world);
         let lifted = Instant::now();
+        faulty.push((injected, lifted));
         let well = wait_for(PATIENCE, || {
             (world.load().probe(Kind::Allowed).is_right() && world.load().probe(Kind::Listing).is_right()).then_some(())
         });
@@ -211,12 +215,17 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
     if harmless {
         healthy = vec![(began, Instant::now())];
     }
+    if world.load().ended() < scale.total {
+        failed.push(format!("expected {} calls at least, there were {}", scale.total, world.load().ended()));
+    }
     let calls = world.load.take().expect("the load runs").stop();
+    let met = |call: &&Call| faulty.iter().any(|(from, to)| call.began < *to && *from < call.ended);
+    let met = calls.iter().filter(met).count();
     let seen = world.stack.upstream.seen();
     let audit = account::audit(&world.stack.portcullis, &calls, &seen, losses.killed || losses.crowded);
     let mut account = Account::of(&calls, &healthy);
     account.wrong.extend(failed);
     account.reached(&seen, &calls, &audit, losses.killed);
     account.audited(&calls, &audit, losses);
-    Report { name, metric, account, rounds, shown, recovery }
+    Report { name, metric, account, met, rounds, shown, recovery }
 }
