@@ -115,14 +115,12 @@ impl Disk {
         let mut said = Vec::new();
         for unshare in ["-m", "-rm"] {
             let words = ["sh", "-c", MOUNTED, &point.path().display().to_string(), "true"];
-            let output = Command::new("unshare").arg(unshare).args(words).output();
-            match output {
+            let fault = match Command::new("unshare").arg(unshare).args(words).output() {
                 Ok(output) if output.status.success() => return Self { point, unshare },
-                Ok(output) => {
-                    said.push(format!("unshare {unshare}: {}", String::from_utf8_lossy(&output.stderr).trim()))
-                }
-                Err(fault) => said.push(format!("unshare {unshare}: {fault}")),
-            }
+                Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+                Err(fault) => fault.to_string(),
+            };
+            said.push(format!("unshare {unshare}: {fault}"));
         }
         panic!(
             "expected to mount a tmpfs in a mount namespace, which takes root, or user namespaces for everybody, got\n{}\n\
