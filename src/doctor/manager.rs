@@ -103,7 +103,7 @@ fn certificates(manager: &Manager<'_>, out: &mut Findings) {
     out.add(Check::ClientsUnverified, place, found);
 }
 
-/// Portcullis's answers are local replies too: what has metadata `decided` must stay as it is.
+/// Portcullis's answers are local replies too: they must stay as they are.
 fn local_replies(config: &Part<'_>, out: &mut Findings) {
     if !is_set(config.value) {
         out.add(Check::LocalReplyMissing, &*config.place, "none: a client reads `Forbidden` where it expects JSON-RPC");
@@ -112,25 +112,45 @@ fn local_replies(config: &Part<'_>, out: &mut Findings) {
     if is_set(config.get("body_format")) {
         out.add(Check::LocalReply, config.below("body_format"), "a format for the body of every local reply");
     }
-    for mapper in config.list("mappers") {
-        if !spares(mapper.get("filter")) {
+    let mappers = config.list("mappers");
+    for mapper in &mappers {
+        if !holds_only(mapper.get("filter"), &|matcher| undecided(matcher) || allowed(matcher)) {
             out.add(Check::LocalReply, &*mapper.place, "a mapper that takes decided answers too");
         }
     }
+    if !mappers.iter().any(|mapper| holds_only(mapper.get("filter"), &allowed)) {
+        let found =
+            "none for calls that were allowed: when their server or Portcullis is gone, a client reads plain text";
+        out.add(Check::LocalReplyMissing, config.below("mappers"), found);
+    }
 }
 
-/// Whether an access log filter holds only where Portcullis did not decide.
-fn spares(filter: &Value) -> bool {
+/// Whether an access log filter holds only where one of its metadata matchers is such a one.
+fn holds_only(filter: &Value, such: &impl Fn(&Value) -> bool) -> bool {
     let all = items(at(filter, "and_filter.filters"));
     let one = items(at(filter, "or_filter.filters"));
-    let matcher = at(filter, "metadata_filter.matcher");
+    such(at(filter, "metadata_filter"))
+        || all.iter().any(|filter| holds_only(filter, such))
+        || (!one.is_empty() && one.iter().all(|filter| holds_only(filter, such)))
+}
+
+/// Portcullis did not decide, or was not asked.
+fn undecided(filter: &Value) -> bool {
+    asks(filter, "decided") && at(filter, "matcher.value.bool_match") == &Value::Bool(false)
+}
+
+/// Portcullis allowed the call: a local reply to it is never Portcullis's, which says `refuse` with each of its own.
+fn allowed(filter: &Value) -> bool {
+    asks(filter, "decision") && text(at(filter, "matcher.value.string_match.exact")) == "allow"
+}
+
+fn asks(filter: &Value, key: &str) -> bool {
+    let matcher = member(filter, "matcher");
     let path = items(member(matcher, "path"));
-    let decided = path.len() == 1 && path.iter().all(|segment| text(member(segment, "key")) == "decided");
-    let own = text(member(matcher, "filter")) == "portcullis"
-        && decided
-        && at(matcher, "value.bool_match") == &Value::Bool(false)
-        && !is_true(member(matcher, "invert"));
-    own || all.iter().any(spares) || (!one.is_empty() && one.iter().all(spares))
+    text(member(matcher, "filter")) == "portcullis"
+        && path.len() == 1
+        && path.iter().all(|segment| text(member(segment, "key")) == key)
+        && !is_true(member(matcher, "invert"))
 }
 
 fn access_log(part: &Part<'_>, out: &mut Findings) {

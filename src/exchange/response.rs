@@ -156,6 +156,7 @@ impl Exchange {
         let judged = answer::read(&asking.server, bytes).and_then(|document| {
             match answer::content(&asking.asked, &document, status, false)? {
                 Content::Result(_) => self.judge_result(&asking, document, now),
+                Content::Error(error) if self.is_envoys_own(error) => Err(answer::unreachable()),
                 Content::Error(error) => {
                     self.answered_error(error);
                     self.look_through(&asking, error);
@@ -168,6 +169,13 @@ impl Exchange {
             Ok(judged) => self.release(judged, trailers, now),
             Err(refusal) => self.refuse_answer(&refusal, &asking, now),
         }
+    }
+
+    /// Whether an error is Envoy's own answer to this call, in place of the server's: it comes by like any other, and the
+    /// shipped `local_reply_config` gives it the form of JSON-RPC and this decision's id, which no server is told.
+    fn is_envoys_own(&self, error: Value<'_>) -> bool {
+        let decision = error.get("data").and_then(|data| data.get("decision")).and_then(|id| id.as_str());
+        decision == Some(self.facts.decision())
     }
 
     /// Head and body go down together.

@@ -75,7 +75,7 @@ pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Re
         Some(value) if essence_is(value, "text/event-stream") && (200..300).contains(&status) => Ok(Form::Stream),
         // A server that only takes note need not say so in JSON; whatever comes all the same is read as such.
         None if asked.id.is_none() && (200..300).contains(&status) => Ok(Form::Json),
-        _ if status >= 500 => Err(unreadable("the server could not be reached, or failed")),
+        _ if status >= 500 => Err(unreachable()),
         _ => Err(unreadable("the server's answer is neither application/json nor text/event-stream")),
     }
 }
@@ -189,6 +189,12 @@ pub fn asks_for_input(result: Value<'_>) -> bool {
 pub fn unreadable(what: &'static str) -> Refusal {
     Refusal::new(Reason::AnswerUnreadable, Rung::Answer)
         .message(format!("The server's answer could not be checked, so it was withheld: {what}."))
+}
+
+/// `answer.unreadable`, where Envoy or the server answered for want of an answer.
+#[must_use]
+pub fn unreachable() -> Refusal {
+    unreadable("the server could not be reached, or failed")
 }
 
 /// `answer.too_large`.

@@ -15,10 +15,10 @@ use crate::support::{Answer, Envoy, Idp, Portcullis, Request, Upstream, fixture,
 const HOST: &str = "vendor.example.com";
 
 /// An agent's sidecar, the MCP vendor, a plain API that is judged, and the rest of the world.
-struct World {
-    envoy: Envoy,
-    portcullis: Portcullis,
-    vendor: Upstream,
+pub(crate) struct World {
+    pub(crate) envoy: Envoy,
+    pub(crate) portcullis: Portcullis,
+    pub(crate) vendor: Upstream,
     api: Upstream,
     elsewhere: Upstream,
     idp: Idp,
@@ -30,6 +30,11 @@ struct World {
 impl World {
     /// With substitutions in portcullis.yaml.
     fn start(edits: &[(&str, &str)]) -> Self {
+        Self::with(edits, &[], None)
+    }
+
+    /// As [`Self::start`], with substitutions in sidecar.yaml, and with the vendor on this port in place of its own.
+    pub(crate) fn with(edits: &[(&str, &str)], envoy_edits: &[(&str, &str)], before: Option<u16>) -> Self {
         let certificate = Certificate::new(&[HOST, "localhost"]);
         let dir = tempfile::tempdir().expect("a temporary directory");
         certificate.write_pem(&dir.path().join("ca.pem"));
@@ -51,13 +56,14 @@ impl World {
         fs::write(&file, substitute(&config, edits)).expect("portcullis.yaml");
         let socket = dir.path().join("ext_proc.sock");
         let portcullis = Portcullis::start(&file, &socket);
-        let address = format!("address: 127.0.0.1, port_value: {}", vendor.port);
-        let envoy_edits = [
+        let address = format!("address: 127.0.0.1, port_value: {}", before.unwrap_or(vendor.port));
+        let places = [
             ("address: vendor.example.com, port_value: 443", address),
             ("/etc/ssl/certs/ca-certificates.crt", dir.path().join("ca.pem").display().to_string()),
             ("/run/portcullis/ext_proc.sock", socket.display().to_string()),
         ];
-        let envoy = Envoy::start(SIDECAR, &envoy_edits.each_ref().map(|(from, to)| (*from, to.as_str())));
+        let sidecar = substitute(SIDECAR, envoy_edits);
+        let envoy = Envoy::start(&sidecar, &places.each_ref().map(|(from, to)| (*from, to.as_str())));
         Self { envoy, portcullis, vendor, api, elsewhere, idp, _listings: listings, _dir: dir }
     }
 
@@ -65,7 +71,7 @@ impl World {
         self.idp.token(&json!({}))
     }
 
-    fn search(&self) -> Request {
+    pub(crate) fn search(&self) -> Request {
         fixture::post(&fixture::search()).authority(HOST).bearer(&self.reader())
     }
 

@@ -1,10 +1,10 @@
 //! Each fault of the harness once, with a few hundred calls; `make faults` repeats them with many.
 
-#[allow(dead_code, reason = "`make faults` needs more of it: the clock, which takes a library, and figures")]
+#[allow(dead_code, reason = "`make faults` needs more of it, for its table")]
 #[path = "../faults/mod.rs"]
 mod harness;
 
-use self::harness::{Fault, Scale, envoy, inside, peers, process, run, upstream};
+use self::harness::{Fault, Scale, disk, envoy, inside, peers, process, run, upstream};
 
 /// Lets it happen; nothing may have come of it that may not.
 #[track_caller]
@@ -72,12 +72,32 @@ fn fault_reloaded() {
 
 #[test]
 fn fault_disk_full_refuse() {
-    holds(inside::disk_full_refuse());
+    holds(disk::full_refuse());
 }
 
 #[test]
 fn fault_disk_full_drop() {
-    holds(inside::disk_full_drop());
+    holds(disk::full_drop());
+}
+
+#[test]
+fn fault_disk_device_refuse() {
+    holds(disk::device_refuse());
+}
+
+#[test]
+fn fault_disk_device_drop() {
+    holds(disk::device_drop());
+}
+
+#[test]
+fn fault_clock_ahead() {
+    holds(inside::clock_ahead());
+}
+
+#[test]
+fn fault_clock_back() {
+    holds(inside::clock_back());
 }
 
 #[test]

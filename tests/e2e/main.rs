@@ -31,6 +31,7 @@ mod screening;
 mod sidecar;
 mod telemetry;
 mod transport;
+mod unanswered;
 mod uploads;
 
 #[path = "../support/mod.rs"]

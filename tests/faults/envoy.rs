@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::account::Losses;
 use super::{Fault, Metric, World};
 use crate::gates::servers::{Gate, Say};
+use crate::support::portcullis::Setting;
 
 /// What a stack replaces in the edge's configuration must be in it.
 const PLACE: &str = "\n# /run/portcullis/ext_proc.sock\n";
 
 pub(crate) fn cluster_removed() -> Fault {
     let world = World::made(
-        &[],
+        Setting::default(),
         |config, _| config,
         |edge, parts| {
             let (rest, cluster) = edge.split_once("  - name: portcullis\n").expect("the cluster");
@@ -77,7 +78,7 @@ pub(crate) fn reset_mid_body() -> Fault {
     let cutting = Arc::new(AtomicBool::new(false));
     let (of_world, of_lift) = (Arc::clone(&cutting), Arc::clone(&cutting));
     let world = World::made(
-        &[],
+        Setting::default(),
         |config, _| config,
         |edge, parts| {
             let path = parts.dir.join("cut.sock");

@@ -1,20 +1,21 @@
-//! What happens to Portcullis from within and around: its callers, its files, its disk, its clock.
+//! What happens to Portcullis from within and around: its callers, its files, its clock.
 
 use std::cell::RefCell;
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 use serde_json::json;
+use tempfile::TempDir;
 
-use super::account::Losses;
 use super::load::{Kind, request};
 use super::{Fault, Metric, World};
 use crate::support::client::Connection;
-use crate::support::{Answer, mcp};
+use crate::support::portcullis::Setting;
+use crate::support::{Answer, mcp, root};
 
 /// Clients that ask for five megabytes and read nothing.
 const UNREAD: u64 = 100;
@@ -76,61 +77,82 @@ pub(crate) fn reloaded() -> Fault {
 }
 
 /// Replaces a file in one step.
-fn replace(path: &Path, text: &str) {
+pub(super) fn replace(path: &Path, text: &str) {
     let beside = path.with_extension("next");
     fs::write(&beside, text).expect("written");
     fs::rename(beside, path).expect("renamed");
 }
 
-/// The audit's file, which comes to stand on a full disk.
-fn disk_full(name: &'static str, when_full: &str, metric: Metric) -> Fault {
-    let world = World::made(
-        &[],
-        |config, parts| {
-            let file = parts.dir.join("audit.jsonl");
-            let audit = format!("audit: {{stdout: json, file: {}, when_full: {when_full}}}", file.display());
-            config.replace("audit: {stdout: json}", &audit)
+/// Refused for its token, though not as one that expired.
+const NOT_YET: Metric = Metric::Portcullis("portcullis_decisions_total", &["reason=\"token.invalid\""]);
+const EXPIRED: Metric = Metric::Portcullis("portcullis_decisions_total", &["reason=\"token.expired\""]);
+
+/// The clock of the system jumps ahead, past the end of every token, and back again.
+pub(crate) fn clock_ahead() -> Fault {
+    let (world, clock) = with_clock();
+    let of_lift = clock.clone();
+    Fault::new(
+        "clock jumps two hours ahead, and back",
+        EXPIRED,
+        world,
+        move |_| clock.set("+7200"),
+        move |_| {
+            of_lift.set("+0");
         },
-        |edge, _| edge,
-    );
-    let inject = |world: &mut World| {
-        let beside = world.dir().join("audit.next");
-        symlink("/dev/full", &beside).expect("a link");
-        fs::rename(beside, world.dir().join("audit.jsonl")).expect("renamed");
+    )
+}
+
+/// The clock of the system jumps back, ahead of the time from which new tokens are valid; callers that are known stay so.
+pub(crate) fn clock_back() -> Fault {
+    let (world, clock) = with_clock();
+    let (of_lift, mut number) = (clock.clone(), 1 << 40);
+    let inject = move |world: &mut World| {
+        clock.set("-7200");
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
+        for jti in 0..20 {
+            let token = world.stack.idp.token(&json!({"nbf": since, "jti": format!("{number}-{jti}")}));
+            number += 4;
+            let reply = request(number, &token).send(world.stack.envoy.port);
+            assert_eq!(reply.status, 401, "a token that is not valid yet: {reply}");
+        }
     };
-    let lift = |world: &mut World| replace(&world.dir().join("audit.jsonl"), "");
-    Fault::new(name, metric, world, inject, lift)
+    Fault::new("clock jumps two hours back, and ahead", NOT_YET, world, inject, move |_| of_lift.set("+0")).harmless()
 }
 
-pub(crate) fn disk_full_refuse() -> Fault {
-    let metric = Metric::Portcullis("portcullis_streams_refused_total", &[]);
-    disk_full("disk full, when_full: refuse", "refuse", metric).losing(Losses { crowded: true, ..Losses::default() })
+/// The clock of a Portcullis, as a file says how far it is off.
+#[derive(Clone)]
+struct Clock(Rc<TempDir>);
+
+impl Clock {
+    fn file(&self) -> PathBuf {
+        self.0.path().join("time")
+    }
+
+    fn set(&self, off: &str) {
+        replace(&self.file(), off);
+    }
 }
 
-pub(crate) fn disk_full_drop() -> Fault {
-    let metric = Metric::Portcullis("portcullis_audit_dropped_total", &["at=\"file\""]);
-    disk_full("disk full, when_full: drop", "drop", metric).harmless()
-}
-
-/// The clock of the system jumps two hours ahead, past the end of every token, and back again. `library` is libfaketime's.
-pub(crate) fn clock_jumps(library: &str) -> Fault {
-    let dir = Rc::new(tempfile::tempdir().expect("a temporary directory"));
-    let file = dir.path().join("time");
-    replace(&file, "+0");
+/// A world in which the clock of Portcullis can be set; that of deadlines, which is monotonic, goes on as ever.
+fn with_clock() -> (World, Clock) {
+    let library = std::env::var_os("PORTCULLIS_LIBFAKETIME")
+        .map_or_else(|| root().join(".tools/libfaketime.so.1"), PathBuf::from);
+    assert!(
+        library.exists(),
+        "expected libfaketime at {}, found nothing there: run `make tools`, or name a libfaketime.so.1 in PORTCULLIS_LIBFAKETIME",
+        library.display()
+    );
+    let clock = Clock(Rc::new(tempfile::tempdir().expect("a temporary directory")));
+    clock.set("+0");
     let world = World::made(
-        &[
-            ("LD_PRELOAD", library),
-            ("FAKETIME_TIMESTAMP_FILE", &file.display().to_string()),
+        Setting::of(&[
+            ("LD_PRELOAD", &library.display().to_string()),
+            ("FAKETIME_TIMESTAMP_FILE", &clock.file().display().to_string()),
             ("FAKETIME_NO_CACHE", "1"),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-        ],
+        ]),
         |config, _| config,
         |edge, _| edge,
     );
-    let set = |time: &'static str| {
-        let dir = Rc::clone(&dir);
-        move |_: &mut World| replace(&dir.path().join("time"), time)
-    };
-    let metric = Metric::Portcullis("portcullis_decisions_total", &["reason=\"token.expired\""]);
-    Fault::new("clock jumps two hours, and back", metric, world, set("+7200"), set("+0"))
+    (world, clock)
 }

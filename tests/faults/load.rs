@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::client::Connection;
 use crate::support::{Reply, Request, Seen, fixture, wait_for};
@@ -17,6 +17,9 @@ const CONNECTIONS: usize = 32;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// In what no caller may get: an answer that was to be withheld.
 pub(crate) const POISON: &str = "withheld-from-everyone";
+/// What Envoy says in its own name, by the shipped `local_reply_config`: ahead of the verdict, and behind it.
+const ENVOYS: [&str; 2] =
+    ["the request could not be authorized", "no answer came; whether the call was carried out is not known"];
 /// The reason of a refusal that is a challenge: its caller is not told more.
 pub(crate) const CHALLENGE: &str = "401";
 /// After a call that failed, so that a fault which fails calls at once does not make up the whole count.
@@ -220,6 +223,10 @@ pub(crate) fn request(number: u64, token: &str) -> Request {
     if number % 12 == 10 { request } else { request.bearer(token) }
 }
 
+fn said(message: &Value) -> &str {
+    message["error"]["message"].as_str().unwrap_or_default()
+}
+
 /// What became of the call, by what its caller got.
 fn end(number: u64, reply: &Reply) -> End {
     if reply.cut {
@@ -229,16 +236,10 @@ fn end(number: u64, reply: &Reply) -> End {
     if reply.status == 401 {
         return End::Refused(CHALLENGE.into());
     }
-    // What goes wrong behind the verdict and ahead of the answer: the mapper of the edge leaves decided calls alone, so that
-    // Envoy's own words are plain text, or none.
-    let plain = reply.header("content-type").is_none_or(|kind| kind.starts_with("text/plain"));
-    if reply.status >= 500 && plain && !reply.text().contains(POISON) {
-        return End::Envoy(reply.status);
-    }
     let events = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let message = if events { reply.events().pop() } else { serde_json::from_slice(&reply.body).ok() };
     let Some(message) = message else { return wrong() };
-    if message["error"]["message"] == "the request could not be authorized" && message.get("id").is_none() {
+    if message["error"]["code"] == -32603 && message.get("id").is_none() && ENVOYS.contains(&said(&message)) {
         return End::Envoy(reply.status);
     }
     if let Some(reason) = message["error"]["data"]["error"].as_str() {

@@ -2,6 +2,7 @@
 //! run each with few calls, `make faults` with many.
 
 pub(crate) mod account;
+pub(crate) mod disk;
 pub(crate) mod envoy;
 pub(crate) mod inside;
 pub(crate) mod load;
@@ -13,7 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use self::account::{Account, Losses};
-use self::load::{Kind, Load};
+use self::load::{Call, Kind, Load};
+use crate::support::portcullis::Setting;
 use crate::support::stack::Parts;
 use crate::support::{Request, Stack, free_port, substitute, wait_for};
 
@@ -91,12 +93,13 @@ pub(crate) struct World {
 impl World {
     /// The default stack with an admin listener and these substitutions.
     pub(crate) fn with(config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
-        Self::made(&[], |config, _| substitute(&config, config_edits), |edge, _| substitute(&edge, envoy_edits))
+        let setting = Setting::default();
+        Self::made(setting, |config, _| substitute(&config, config_edits), |edge, _| substitute(&edge, envoy_edits))
     }
 
-    /// Both files as the functions make them, and variables in Portcullis's environment.
+    /// Both files as the functions make them, and Portcullis in a setting.
     pub(crate) fn made(
-        environment: &[(&str, &str)],
+        setting: Setting,
         config: impl FnOnce(String, &Parts<'_>) -> String,
         edge: impl FnOnce(String, &Parts<'_>) -> String,
     ) -> Self {
@@ -104,7 +107,7 @@ impl World {
         let listener = format!("/ext_proc.sock\n  admin: {{address: 127.0.0.1:{admin}}}\n");
         let config =
             |text: String, parts: &Parts<'_>| config(substitute(&text, &[("/ext_proc.sock\n", &listener)]), parts);
-        Self { stack: Stack::built(environment, None, &[], config, edge), admin, load: None }
+        Self { stack: Stack::built(setting, None, &[], config, edge), admin, load: None }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -147,6 +150,8 @@ pub(crate) struct Report {
     pub(crate) name: &'static str,
     pub(crate) metric: Metric,
     pub(crate) account: Account,
+    /// How many of the calls were under way while the fault lasted.
+    pub(crate) met: usize,
     /// How often the fault came.
     pub(crate) rounds: u32,
     /// By how much the metric grew while it lasted, all rounds together.
@@ -173,20 +178,22 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
     let Fault { name, metric, mut world, mut inject, mut lift, losses, harmless, once } = fault;
     world.load = Some(Load::start(world.stack.envoy.port, world.stack.reader()));
     let (mut rounds, mut shown, mut recovery, mut healthy) = (0, 0, Duration::ZERO, Vec::new());
-    let (began, mut failed) = (Instant::now(), Vec::new());
+    let (began, mut failed, mut faulty) = (Instant::now(), Vec::new(), Vec::new());
     let mut well_since = began;
     loop {
         world.load().more(scale.around, PATIENCE);
         let before = world.value(metric);
         healthy.push((well_since, Instant::now()));
+        let injected = Instant::now();
         inject(&mut world);
         world
             .load()
-            .more(if once { scale.total } else { scale.during }, Duration::from_secs(if once { 60 } else { 4 }));
+            .more(if once { scale.total } else { scale.during }, Duration::from_secs(if once { 240 } else { 4 }));
         let grown = wait_for(PATIENCE, || Some(world.value(metric).saturating_sub(before)).filter(|grown| *grown > 0));
         shown += grown.unwrap_or(0);
         lift(&mut world);
         let lifted = Instant::now();
+        faulty.push((injected, lifted));
         let well = wait_for(PATIENCE, || {
             (world.load().probe(Kind::Allowed).is_right() && world.load().probe(Kind::Listing).is_right()).then_some(())
         });
@@ -208,12 +215,17 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
     if harmless {
         healthy = vec![(began, Instant::now())];
     }
+    if world.load().ended() < scale.total {
+        failed.push(format!("expected {} calls at least, there were {}", scale.total, world.load().ended()));
+    }
     let calls = world.load.take().expect("the load runs").stop();
+    let met = |call: &&Call| faulty.iter().any(|(from, to)| call.began < *to && *from < call.ended);
+    let met = calls.iter().filter(met).count();
     let seen = world.stack.upstream.seen();
     let audit = account::audit(&world.stack.portcullis, &calls, &seen, losses.killed || losses.crowded);
     let mut account = Account::of(&calls, &healthy);
     account.wrong.extend(failed);
     account.reached(&seen, &calls, &audit, losses.killed);
     account.audited(&calls, &audit, losses);
-    Report { name, metric, account, rounds, shown, recovery }
+    Report { name, metric, account, met, rounds, shown, recovery }
 }

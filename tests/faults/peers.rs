@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{Fault, Metric, World};
 use crate::gates::servers::{Gate, Say};
 use crate::support::collector::Collector;
+use crate::support::portcullis::Setting;
 use crate::support::{Answer, Upstream, free_port, mcp};
 
 /// Portcullis starts anew while the issuer's key endpoint fails with `answer`: it knows no key, and nobody. (Keys that were had
@@ -24,7 +25,7 @@ fn keys(name: &'static str, answer: Answer) -> Fault {
     let answer_keys = move |_: &_| Answer::json(&served.lock().expect("no holder panics"));
     endpoint.script(answer_keys.clone());
     let world = World::made(
-        &[],
+        Setting::default(),
         |config, parts| {
             *known.lock().expect("no holder panics") = parts.idp.jwks();
             config.replace(

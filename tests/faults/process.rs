@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use super::account::Losses;
 use super::{Fault, Metric, World};
+use crate::support::wait_for;
 
 /// Envoy could not connect to Portcullis.
 const UNREACHABLE: Metric = Metric::Envoy("cluster.portcullis.upstream_cx_connect_fail");
@@ -59,12 +60,16 @@ fn reconnecting() -> World {
 
 pub(crate) fn socket_removed() -> Fault {
     let world = reconnecting();
-    // Nobody puts it back: Portcullis does.
-    Fault::new("socket removed", UNREACHABLE, world, |world| remove(world), |_| ())
-}
-
-fn remove(world: &World) {
-    fs::remove_file(world.dir().join("ext_proc.sock")).expect("the socket is there");
+    // Nobody puts it back: Portcullis does, so soon that no connection may have been missed meanwhile.
+    let inject = |world: &mut World| {
+        let (socket, before) = (world.dir().join("ext_proc.sock"), world.value(UNREACHABLE));
+        let missed = || {
+            let _ = fs::remove_file(&socket);
+            (world.value(UNREACHABLE) > before).then_some(())
+        };
+        assert!(wait_for(Duration::from_secs(20), missed).is_some(), "expected Envoy to find no socket");
+    };
+    Fault::new("socket removed", UNREACHABLE, world, inject, |_| ())
 }
 
 pub(crate) fn socket_unreadable() -> Fault {

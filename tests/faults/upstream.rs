@@ -39,9 +39,9 @@ fn result(id: &Value, text: &str) -> String {
     .to_string()
 }
 
-/// A world in which waiting for a server is short.
+/// A world in which waiting for a server is short, though longer than a machine with other work to do takes to answer.
 fn impatient() -> World {
-    World::with(&[("  limits: {request", "  timeouts: {wait: 1s, answer: 1s}\n  limits: {request")], &[])
+    World::with(&[("  limits: {request", "  timeouts: {wait: 3s, answer: 3s}\n  limits: {request")], &[])
 }
 
 pub(crate) fn stalls() -> Fault {

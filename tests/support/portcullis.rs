@@ -20,11 +20,28 @@ enum Dial {
     Tcp(u16),
 }
 
+/// What a Portcullis is started in.
+#[derive(Clone, Default)]
+pub(crate) struct Setting {
+    /// Variables of its environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// A command that runs what follows it, in a namespace of its own say; empty for none.
+    pub(crate) wrapper: Vec<String>,
+}
+
+impl Setting {
+    /// With these variables.
+    pub(crate) fn of(environment: &[(&str, &str)]) -> Self {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self { environment: environment.iter().map(owned).collect(), wrapper: Vec::new() }
+    }
+}
+
 /// A running Portcullis; ends when dropped.
 pub(crate) struct Portcullis {
     process: Child,
     config: PathBuf,
-    environment: Vec<(String, String)>,
+    setting: Setting,
     dial: Dial,
     /// Standard output, line by line; it holds the audit and nothing else.
     lines: Arc<Mutex<Vec<String>>>,
@@ -33,25 +50,23 @@ pub(crate) struct Portcullis {
 impl Portcullis {
     /// Starts `serve` on a configuration file and waits until its Unix socket takes connections.
     pub(crate) fn start(config: &Path, socket: &Path) -> Self {
-        Self::start_in(&[], config, socket)
+        Self::start_in(Setting::default(), config, socket)
     }
 
-    /// As [`Self::start`], with these variables set.
-    pub(crate) fn start_in(environment: &[(&str, &str)], config: &Path, socket: &Path) -> Self {
-        Self::launch(environment, config, Dial::Unix(socket.into()))
+    /// As [`Self::start`], in a setting.
+    pub(crate) fn start_in(setting: Setting, config: &Path, socket: &Path) -> Self {
+        Self::launch(setting, config, Dial::Unix(socket.into()))
     }
 
     /// As [`Self::start`], with a listener on this loopback port.
     pub(crate) fn start_tcp(config: &Path, port: u16) -> Self {
-        Self::launch(&[], config, Dial::Tcp(port))
+        Self::launch(Setting::default(), config, Dial::Tcp(port))
     }
 
-    fn launch(environment: &[(&str, &str)], config: &Path, dial: Dial) -> Self {
+    fn launch(setting: Setting, config: &Path, dial: Dial) -> Self {
         let lines = Arc::default();
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let environment: Vec<_> = environment.iter().map(owned).collect();
-        let process = launch(config, &environment, &lines);
-        let mut this = Self { process, config: config.into(), environment, dial, lines };
+        let process = launch(config, &setting, &lines);
+        let mut this = Self { process, config: config.into(), setting, dial, lines };
         this.await_listener();
         this
     }
@@ -76,7 +91,7 @@ impl Portcullis {
     /// Starts it anew on the same configuration; its audit goes on in the same list.
     pub(crate) fn restart(&mut self) {
         self.process.kill();
-        self.process = launch(&self.config, &self.environment, &self.lines);
+        self.process = launch(&self.config, &self.setting, &self.lines);
         self.await_listener();
     }
 
@@ -168,10 +183,12 @@ impl Portcullis {
     }
 }
 
-fn launch(config: &Path, environment: &[(String, String)], lines: &Arc<Mutex<Vec<String>>>) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command.arg("serve").arg("--config").arg(config).stdout(Stdio::piped());
-    command.envs(environment.iter().map(|(name, value)| (name, value)));
+fn launch(config: &Path, setting: &Setting, lines: &Arc<Mutex<Vec<String>>>) -> Child {
+    let program = env!("CARGO_BIN_EXE_portcullis");
+    let words: Vec<&str> = setting.wrapper.iter().map(String::as_str).chain([program, "serve", "--config"]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(config).stdout(Stdio::piped());
+    command.envs(setting.environment.iter().map(|(name, value)| (name, value)));
     let mut process = Child::spawn("portcullis", &mut command, config.with_extension("log"), Vec::new());
     let output = process.inner.stdout.take().expect("its output is piped");
     let lines = lines.clone();

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::envoy::EDGE;
 use super::fixture::{self, Ports};
+use super::portcullis::Setting;
 use super::{Envoy, Idp, Portcullis, Reply, Request, Upstream, mcp, substitute};
 
 /// Envoy at the edge, Portcullis, an upstream and an identity provider. Dropped in this order.
@@ -39,7 +40,7 @@ impl Stack {
     /// As [`Self::with`], with further tools in the record.
     pub(crate) fn recording(tools: &[Value], config_edits: &[(&str, &str)], envoy_edits: &[(&str, &str)]) -> Self {
         Self::built(
-            &[],
+            Setting::default(),
             None,
             tools,
             |config, _| substitute(&config, config_edits),
@@ -49,7 +50,7 @@ impl Stack {
 
     /// As [`Self::with`], with these variables in Portcullis's environment.
     pub(crate) fn within(environment: &[(&str, &str)], config_edits: &[(&str, &str)]) -> Self {
-        Self::built(environment, None, &[], |config, _| substitute(&config, config_edits), |edge, _| edge)
+        Self::built(Setting::of(environment), None, &[], |config, _| substitute(&config, config_edits), |edge, _| edge)
     }
 
     /// As [`Self::start`], but Envoy forwards to the server on this port; `upstream` stands idle.
@@ -63,12 +64,12 @@ impl Stack {
         config: impl FnOnce(String, &Parts<'_>) -> String,
         edge: impl FnOnce(String, &Parts<'_>) -> String,
     ) -> Self {
-        Self::built(&[], before, &[], config, edge)
+        Self::built(Setting::default(), before, &[], config, edge)
     }
 
-    /// As [`Self::made`], with variables in Portcullis's environment and further tools in the record.
+    /// As [`Self::made`], with Portcullis in a setting and further tools in the record.
     pub(crate) fn built(
-        environment: &[(&str, &str)],
+        setting: Setting,
         before: Option<u16>,
         tools: &[Value],
         config: impl FnOnce(String, &Parts<'_>) -> String,
@@ -84,7 +85,7 @@ impl Stack {
         let file = dir.path().join("portcullis.yaml");
         fs::write(&file, config(fixture::configuration(dir.path(), &ports), &known)).expect("portcullis.yaml");
         let socket = dir.path().join("ext_proc.sock");
-        let portcullis = Portcullis::start_in(environment, &file, &socket);
+        let portcullis = Portcullis::start_in(setting, &file, &socket);
         let places = edge_edits(&socket, before.unwrap_or(upstream.port));
         let envoy = Envoy::start(&edge(EDGE.into(), &known), &places.each_ref().map(|(from, to)| (*from, to.as_str())));
         Self { envoy, portcullis, upstream, idp, dir }

@@ -1,6 +1,6 @@
 //! Faults of the connection manager, of clusters, and of Envoy itself.
 
-use super::edit::Edit::{Cut, Set};
+use super::edit::Edit::{Add, Cut, Set};
 use super::edit::Seed;
 
 pub(super) const REST: &[Seed] = &[
@@ -21,6 +21,20 @@ pub(super) const REST: &[Seed] = &[
         &[Set("H/local_reply_config/body_format", r#"{"text_format": "no"}"#)],
     ),
     Seed(&["manager.local_reply_missing"], ".local_reply_config", &[Cut("H/local_reply_config")]),
+    Seed(
+        &["manager.local_reply"],
+        ".local_reply_config.mappers[1]",
+        &[Add("H/local_reply_config/mappers/1", r#"{"filter": {"status_code_filter": {}}}"#)],
+    ),
+    Seed(
+        &["manager.local_reply", "manager.local_reply_missing"],
+        ".local_reply_config.mappers",
+        &[Set(
+            "H/local_reply_config/mappers/1/filter/and_filter/filters/0/metadata_filter/matcher/value/string_match/exact",
+            "\"refuse\"",
+        )],
+    ),
+    Seed(&["manager.local_reply_missing"], ".local_reply_config.mappers", &[Cut("H/local_reply_config/mappers/1")]),
     Seed(&["manager.http3"], "http_connection_manager]", &[Set("H/codec_type", "\"HTTP3\"")]),
     Seed(&["manager.paths"], ".normalize_path", &[Set("H/normalize_path", "true")]),
     Seed(
