@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ours = protox::compile(["portcullis/audit/v1/audit.proto", "portcullis/gate/v1/gate.proto"], ["proto"])?;
     tonic_prost_build::configure().compile_fds(ours)?;
     let door = protox::compile(["door/ext_proc.proto"], ["proto"])?;
-    let mut builder = tonic_prost_build::configure().build_client(false);
+    let mut builder = tonic_prost_build::configure().build_client(false).codec_path("crate::extproc::codec::DoorCodec");
     for message in SHARED {
         builder = builder.bytes(format!(".envoy.service.ext_proc.v3.{message}"));
     }

@@ -4,6 +4,7 @@
 //! it asks for; [`request`] and [`reply`] translate; [`wire`] is as much of Envoy's contract as they need; [`listen`] owns
 //! sockets and HTTP/2 bounds.
 
+pub(crate) mod codec;
 pub mod listen;
 mod reply;
 mod request;
