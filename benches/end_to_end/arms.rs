@@ -113,6 +113,11 @@ impl Stage {
         ]
     }
 
+    /// One more as screened, unchecked.
+    pub(crate) fn enduring(&self) -> Arm {
+        self.arm("portcullis, enduring", EDGE, Processor::Portcullis { screen: true, otlp: None })
+    }
+
     /// Arms that are made from now on have this upstream.
     pub(crate) fn send_to(&mut self, port: u16) {
         self.upstream = port;
@@ -257,6 +262,20 @@ impl Arm {
     /// The port of its Envoy.
     pub(crate) fn port(&self) -> u16 {
         self.envoy.port
+    }
+
+    pub(crate) fn envoy(&self) -> &Envoy {
+        &self.envoy
+    }
+
+    /// The process id of what stands beside Envoy.
+    pub(crate) fn processor(&self) -> Option<u32> {
+        self.processor.as_ref().map(|child| child.inner.id())
+    }
+
+    /// Calls that were answered so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
     }
 
     /// One slice under load.

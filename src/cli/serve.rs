@@ -44,6 +44,7 @@ pub struct ServeArgs {
 /// The configuration has faults, an address cannot be bound, or the transport fails.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let logging = log::start();
+    take_small_pages();
     let (keys, begun) = (KeyStores::new(), SystemTime::now());
     let Loaded { serving, faults, warnings, files } = config::load(&args.config, &keys);
     for warning in &warnings {
@@ -79,6 +80,15 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         telemetry.shutdown(FLUSH);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has the kernel back memory page by page. With huge pages, which some distributions give to every process, each size of
+/// allocation begins on 2 MiB of its own: 41 MiB where 7 are used (docs/performance.md).
+fn take_small_pages() {
+    #[cfg(target_os = "linux")]
+    if let Err(fault) = nix::sys::prctl::set_thp_disable(true) {
+        tracing::debug!(%fault, "huge pages stay on: memory is used less sparingly");
+    }
 }
 
 /// What stands in the files that were loaded, and whether to load them once more.

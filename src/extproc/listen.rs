@@ -29,6 +29,10 @@ const STREAMS_PER_CONNECTION: u32 = 1024;
 /// HTTP/2 window of one connection: every stream's, so that unread answers never stop the other calls of the same
 /// Envoy worker (measured: with small windows six such clients stopped everything).
 const CONNECTION_WINDOW: u32 = 1 << 30;
+/// Streams that Envoy may reset before we have looked at them: beyond it HTTP/2 ends the whole connection, and with it every
+/// exchange of that Envoy worker. It resets a stream whenever a caller goes away, so any stranger can bring about as many in
+/// one go as Envoy takes requests while we are busy; the usual 20 are one packet. They are let go of at the next look.
+const RESET_UNSEEN: usize = 64 * 1024;
 /// How often it is looked whether the Unix socket is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -207,6 +211,10 @@ fn router(tls: Option<Tls>, service: Service, largest_request: usize) -> Result<
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .http2_max_pending_accept_reset_streams(Some(RESET_UNSEEN))
+        // Counted over the whole life of a connection, of what crosses on the way as well: a limit would only say when
+        // everybody's exchanges end. It is there for peers that do not read, and ours is Envoy.
+        .http2_max_local_error_reset_streams(None)
         .http2_keepalive_interval(Some(Duration::from_secs(30)));
     if let Some(Tls { cert, key, client_ca }) = tls {
         let identity = Identity::from_pem(cert, key);

@@ -55,6 +55,9 @@ pub(crate) async fn call(channel: Channel, message: &Value, token: &str, answer:
     assert!(matches!(first, Answer::ResponseHeaders(_)), "expected the answer's head to pass, got {first:?}");
     let second = exchange.hear().await;
     assert!(matches!(second, Answer::ResponseBody(_)), "expected the answer to pass, got {second:?}");
+    // To its end: an HTTP/2 client that forgets a stream counts what still comes of it as errors, and gives up after 1,024.
+    let last = exchange.from.message().await.expect("the stream ends well");
+    assert!(last.is_none(), "expected the stream to end, got {last:?}");
 }
 
 async fn ask(channel: Channel, message: &Value, token: &str) -> Exchange {
