@@ -105,9 +105,10 @@ fn table(reports: &[Report]) -> ExitCode {
         "| fault | times | calls | met it | served | refused | by Envoy | cut | undecided | hung | no record | slowest | well again | shown by |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
-    for Report { name, metric, account, met, rounds, shown, recovery } in reports {
+    for Report { name, metric, account, harmless, met, rounds, shown, recovery } in reports {
+        let served = if *harmless { " [served]" } else { "" };
         println!(
-            "| {name} | {rounds} | {} | {met} | {} | {} | {} | {} | {} | {} | {} | {:.1} s | {:.1} s | `{metric}` +{shown} |",
+            "| {name}{served} | {rounds} | {} | {met} | {} | {} | {} | {} | {} | {} | {} | {:.1} s | {:.1} s | `{metric}` +{shown} |",
             account.calls,
             account.results,
             account.refused,

@@ -150,6 +150,8 @@ pub(crate) struct Report {
     pub(crate) name: &'static str,
     pub(crate) metric: Metric,
     pub(crate) account: Account,
+    /// Every call had to be served while it lasted.
+    pub(crate) harmless: bool,
     /// How many of the calls were under way while the fault lasted.
     pub(crate) met: usize,
     /// How often the fault came.
@@ -227,5 +229,5 @@ pub(crate) fn run(fault: Fault, scale: Scale) -> Report {
     account.wrong.extend(failed);
     account.reached(&seen, &calls, &audit, losses.killed);
     account.audited(&calls, &audit, losses);
-    Report { name, metric, account, met, rounds, shown, recovery }
+    Report { name, metric, account, harmless, met, rounds, shown, recovery }
 }
