@@ -53,7 +53,7 @@ impl TraceService for Service {
             got.requests.len() - 1
         };
         match (self.verdict)(attempt) {
-            Verdict::Take => Ok(Response::default()),
+            Verdict::Take => Ok(Response::new(ExportTraceServiceResponse::default())),
             Verdict::Reject(rejected_spans) => {
                 let partial = ExportTracePartialSuccess { rejected_spans, error_message: "not these".to_owned() };
                 Ok(Response::new(ExportTraceServiceResponse { partial_success: Some(partial) }))
