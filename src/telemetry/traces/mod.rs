@@ -162,8 +162,13 @@ impl Spans {
             number(out, 6, SERVER);
             times(out, clock.start, clock.start.saturating_add(nanos(record.duration).max(1)));
             attributes(out, record, trail);
+            let mut last = (clock.started, clock.start);
             for (rung, passage, at) in &trail.rungs {
-                event(out, passed, *rung, *passage, clock.at(*at));
+                // All rungs of one phase have one time.
+                if last.0 != *at {
+                    last = (*at, clock.at(*at));
+                }
+                event(out, passed, *rung, *passage, last.1);
             }
             if let Some(other) = record.link.as_deref() {
                 link(out, other);

@@ -6,9 +6,9 @@ mod tests;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use prost::Message as _;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -17,6 +17,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
+use super::encode::Request;
 use super::{Fault, Signal, Target};
 use crate::telemetry::settings::Protocol;
 use crate::upstream::http::{HttpClient, with_causes};
@@ -109,7 +110,7 @@ impl Client {
     }
 
     /// Exports one request; tries again while that is of use and there is time.
-    pub(in crate::telemetry) async fn export(&self, request: &Bytes) -> Result<Partial, Failure> {
+    pub(in crate::telemetry) async fn export(&self, request: &Request) -> Result<Partial, Failure> {
         let (started, mut wait) = (Instant::now(), FIRST);
         let mut left = TRIES;
         loop {
@@ -133,11 +134,11 @@ impl Client {
         }
     }
 
-    async fn once(&self, request: &Bytes, within: Duration) -> Result<Answer, Failure> {
+    async fn once(&self, request: &Request, within: Duration) -> Result<Answer, Failure> {
         let exchange = async {
             match &self.way {
                 Way::Grpc(channel, method) => self.call(channel.clone(), method.clone(), request.clone()).await,
-                Way::Http(client, uri) => self.post(client, uri, request.clone()).await,
+                Way::Http(client, uri) => self.post(client, uri, request).await,
             }
         };
         let late = |_| Failure {
@@ -147,7 +148,7 @@ impl Client {
         tokio::time::timeout(within, exchange).await.map_err(late)?
     }
 
-    async fn call(&self, channel: Channel, method: PathAndQuery, message: Bytes) -> Result<Answer, Failure> {
+    async fn call(&self, channel: Channel, method: PathAndQuery, message: Request) -> Result<Answer, Failure> {
         let failed = |status: Status| Failure { text: with_causes(&status), again: of_status(&status) };
         let mut request = tonic::Request::new(message);
         *request.metadata_mut() = MetadataMap::from_headers(self.headers.clone());
@@ -157,8 +158,10 @@ impl Client {
         Ok(answer.into_inner())
     }
 
-    async fn post(&self, client: &HttpClient, uri: &Uri, body: Bytes) -> Result<Answer, Failure> {
-        let mut request = Request::new(Full::new(body));
+    async fn post(&self, client: &HttpClient, uri: &Uri, message: &Request) -> Result<Answer, Failure> {
+        let mut body = Vec::with_capacity(message.len());
+        message.write(&mut body);
+        let mut request = http::Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = uri.clone();
         request.headers_mut().clone_from(&self.headers);
@@ -215,7 +218,7 @@ fn of_answer(status: StatusCode, headers: &HeaderMap) -> Again {
 struct Encoded;
 
 impl Codec for Encoded {
-    type Encode = Bytes;
+    type Encode = Request;
     type Decode = Answer;
     type Encoder = Self;
     type Decoder = Self;
@@ -230,12 +233,12 @@ impl Codec for Encoded {
 }
 
 impl Encoder for Encoded {
-    type Item = Bytes;
+    type Item = Request;
     type Error = Status;
 
-    fn encode(&mut self, message: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.reserve(message.remaining());
-        to.put(message);
+    fn encode(&mut self, message: Request, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.reserve(message.len());
+        message.write(to);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 use opentelemetry::{Array, Value as Configured};
 use opentelemetry_sdk::Resource;
 
@@ -113,6 +113,12 @@ pub(in crate::telemetry) fn attribute(out: &mut Vec<u8>, field: u8, name: &str, 
         let any = 1 + width(text.len()) + text.len();
         let pair = 1 + width(name.len()) + name.len() + 1 + width(any) + any;
         out.reserve(pair.saturating_add(8));
+        if let Some([pair, long, any, short]) = one_byte([pair, name.len(), any, text.len()]) {
+            out.extend_from_slice(&[field << 3 | DELIMITED, pair, 1 << 3 | DELIMITED, long]);
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(&[2 << 3 | DELIMITED, any, 1 << 3 | DELIMITED, short]);
+            return out.extend_from_slice(text.as_bytes());
+        }
         key(out, field, DELIMITED);
         length(out, pair);
         bytes(out, 1, name.as_bytes());
@@ -124,6 +130,15 @@ pub(in crate::telemetry) fn attribute(out: &mut Vec<u8>, field: u8, name: &str, 
         bytes(out, 1, name.as_bytes());
         any(out, 2, value);
     });
+}
+
+/// Lengths of which each takes one byte; `None` where one takes more.
+fn one_byte(lengths: [usize; 4]) -> Option<[u8; 4]> {
+    let mut bytes = [0; 4];
+    for (byte, length) in bytes.iter_mut().zip(lengths) {
+        *byte = u8::try_from(length).ok().filter(|length| *length < 0x80)?;
+    }
+    Some(bytes)
 }
 
 fn any(out: &mut Vec<u8>, field: u8, value: Value<'_>) {
@@ -163,20 +178,33 @@ impl Envelope {
         own
     }
 
-    /// The whole request of `items`: encoded spans or log records, each as field 2.
-    pub(in crate::telemetry) fn wrap(&self, items: &[u8]) -> Bytes {
+    /// The request of `items`: encoded spans or log records, each as field 2.
+    pub(in crate::telemetry) fn wrap(&self, items: Vec<u8>) -> Request {
         let scope = self.scope.len() + items.len();
         let resource = self.resource.len() + 1 + width(scope) + scope + self.schema.len();
-        let mut out = Vec::with_capacity(1 + width(resource) + resource);
-        key(&mut out, 1, DELIMITED);
-        length(&mut out, resource);
-        out.extend_from_slice(&self.resource);
-        key(&mut out, 2, DELIMITED);
-        length(&mut out, scope);
-        out.extend_from_slice(&self.scope);
-        out.extend_from_slice(items);
-        out.extend_from_slice(&self.schema);
-        out.into()
+        let mut head = Vec::with_capacity(self.resource.len() + self.scope.len() + 32);
+        key(&mut head, 1, DELIMITED);
+        length(&mut head, resource);
+        head.extend_from_slice(&self.resource);
+        key(&mut head, 2, DELIMITED);
+        length(&mut head, scope);
+        head.extend_from_slice(&self.scope);
+        Request([head.into(), items.into(), self.schema.clone().into()])
+    }
+}
+
+/// An encoded request, in the pieces that it was made of: the items in it are not copied. Clones share them.
+#[derive(Clone, Debug)]
+pub(in crate::telemetry) struct Request([Bytes; 3]);
+
+impl Request {
+    /// Appends all of it.
+    pub(in crate::telemetry) fn write(&self, out: &mut impl BufMut) {
+        self.0.iter().for_each(|piece| out.put_slice(piece));
+    }
+
+    pub(in crate::telemetry) fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
     }
 }
 

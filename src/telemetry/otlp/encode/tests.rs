@@ -81,7 +81,10 @@ fn a_request_says_who_tells_as_the_sdk_would() {
     let mut items = Vec::new();
     message(&mut items, 2, |out| text(out, 5, "one"));
     message(&mut items, 2, |out| text(out, 5, &"two".repeat(100)));
-    let request = ExportTraceServiceRequest::decode(Envelope::new(&resource).wrap(&items)).expect("protobuf");
+    let (mut whole, request) = (Vec::new(), Envelope::new(&resource).wrap(items));
+    request.write(&mut whole);
+    assert_eq!(whole.len(), request.len());
+    let request = ExportTraceServiceRequest::decode(whole.as_slice()).expect("protobuf");
     let of_sdk = ResourceAttributesWithSchema::from(&resource);
     let [ResourceSpans { resource: Some(told), scope_spans, schema_url }] = request.resource_spans.as_slice() else {
         panic!("expected one resource, got {request:?}")

@@ -18,6 +18,9 @@ use super::variable;
 /// How long until what is kept is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// Most bytes that are set aside for a batch before it has them.
+const AHEAD: usize = 1024 * 1024;
+
 /// Bounds of what waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::telemetry) struct Limits {
@@ -71,6 +74,8 @@ struct Batch {
 struct Waiting {
     batches: VecDeque<Batch>,
     count: usize,
+    /// The bytes of the last batch that was taken: what the next will take.
+    bytes: usize,
     closed: bool,
 }
 
@@ -101,7 +106,9 @@ impl Queue {
             }
             behind => {
                 let full = behind.is_some() || count >= self.limits.batch;
-                waiting.batches.push_back(Batch { items: items.to_vec(), count, since: Instant::now() });
+                let mut encoded = Vec::with_capacity(waiting.bytes.clamp(items.len(), AHEAD.max(items.len())));
+                encoded.extend_from_slice(items);
+                waiting.batches.push_back(Batch { items: encoded, count, since: Instant::now() });
                 full
             }
         };
@@ -128,7 +135,9 @@ impl Queue {
             let full = front.count >= self.limits.batch || waiting.batches.len() > 1;
             if full || waiting.closed || left.is_zero() {
                 let batch = waiting.batches.pop_front();
-                waiting.count = waiting.count.saturating_sub(batch.as_ref().map_or(0, |batch| batch.count));
+                let (count, bytes) = batch.as_ref().map_or((0, 0), |batch| (batch.count, batch.items.len()));
+                waiting.count = waiting.count.saturating_sub(count);
+                waiting.bytes = bytes;
                 return batch;
             }
             waiting = self.more.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -190,12 +199,13 @@ struct Exporting {
 impl Exporting {
     fn run(mut self) {
         while let Some(batch) = self.queue.take() {
-            self.export(&batch);
+            self.export(batch);
         }
     }
 
-    fn export(&mut self, batch: &Batch) {
-        let (request, what) = (self.envelope.wrap(&batch.items), self.losses.what);
+    fn export(&mut self, batch: Batch) {
+        let (count, what) = (batch.count as u64, self.losses.what);
+        let request = self.envelope.wrap(batch.items);
         let partial = loop {
             let fault = match self.runtime.block_on(self.client.export(&request)) {
                 Ok(partial) => break partial,
@@ -207,7 +217,7 @@ impl Exporting {
                 tracing::error!(%fault, "{what} cannot be exported; {becomes}");
             }
             if !keep {
-                return (self.losses.count)(batch.count as u64);
+                return (self.losses.count)(count);
             }
             std::thread::sleep(RETRY);
         };
@@ -215,7 +225,7 @@ impl Exporting {
             tracing::info!("{what} are exported again");
         }
         // The specification: what was rejected is not sent again.
-        let rejected = partial.rejected.min(batch.count as u64);
+        let rejected = partial.rejected.min(count);
         if rejected > 0 || !partial.message.is_empty() {
             tracing::warn!(rejected, message = partial.message, "the collector did not take all {what}");
         }
