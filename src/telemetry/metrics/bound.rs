@@ -10,7 +10,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundHistogram, Histogram};
 
-use super::{error_type, operation, rpc_code};
+use super::{RpcCode, error_type, operation, rpc_code};
 use crate::protocol::Method;
 use crate::telemetry::counters::Capability;
 use crate::telemetry::record::{Record, Wait};
@@ -23,7 +23,7 @@ const PHASES: usize = 2 + Wait::ALL.len();
 struct Operation {
     method: Option<Method>,
     capability: Capability,
-    code: Option<Option<i64>>,
+    code: Option<RpcCode>,
     error: Option<&'static str>,
 }
 

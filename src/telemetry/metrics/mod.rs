@@ -151,7 +151,10 @@ fn operation(record: &Record, server: KeyValue) -> Vec<KeyValue> {
         attributes.push(KeyValue::new(key, name.map_or_else(|| OTHER.to_owned(), str::to_owned)));
     }
     if let Some(code) = rpc_code(record) {
-        let code = code.map_or_else(|| OTHER.to_owned(), |code| code.to_string());
+        let code = match code {
+            RpcCode::Listed(code) => code.to_string(),
+            RpcCode::Other => OTHER.to_owned(),
+        };
         attributes.push(KeyValue::new("rpc.response.status_code", code.clone()));
         attributes.push(KeyValue::new("error.type", code));
     } else if let Some(error) = error_type(record) {
@@ -160,11 +163,18 @@ fn operation(record: &Record, server: KeyValue) -> Vec<KeyValue> {
     attributes
 }
 
-/// The JSON-RPC code of an operation that has one; `Some(None)` where it is none of those that become labels: ours are few, a
-/// server's own could be any number.
-fn rpc_code(record: &Record) -> Option<Option<i64>> {
-    let known = |code: &i64| record.outcome == Outcome::Refused || CODES.contains(code);
-    record.rpc_code.map(|code| Some(code).filter(known))
+/// The JSON-RPC code of an operation, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum RpcCode {
+    Listed(i64),
+    /// A server's own: it could be any number.
+    Other,
+}
+
+fn rpc_code(record: &Record) -> Option<RpcCode> {
+    // Those of refusals are ours, and few.
+    let listed = |code: &i64| record.outcome == Outcome::Refused || CODES.contains(code);
+    record.rpc_code.map(|code| if listed(&code) { RpcCode::Listed(code) } else { RpcCode::Other })
 }
 
 /// What went wrong where no JSON-RPC error says it.

@@ -93,7 +93,7 @@ impl Server {
         Self { port, got }
     }
 
-    pub(in crate::telemetry) fn runtime(&self) -> Handle {
+    pub(in crate::telemetry) fn runtime() -> Handle {
         runtime().handle().clone()
     }
 
@@ -109,7 +109,7 @@ impl Server {
         Client::new(Signal::Traces, &to).expect("a client")
     }
 
-    pub(in crate::telemetry) fn envelope(&self) -> Envelope {
+    pub(in crate::telemetry) fn envelope() -> Envelope {
         Envelope::new(&Resource::builder_empty().build())
     }
 

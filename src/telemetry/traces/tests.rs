@@ -19,7 +19,7 @@ const END: u64 = 1_796_000_000_123_456_789;
 
 fn told(records: &[Record]) -> (Vec<Option<Place>>, Vec<Span>) {
     let server = Server::start(|_| Verdict::Take);
-    let mut spans = Spans::start(server.client(), server.envelope(), server.runtime()).expect("a thread");
+    let mut spans = Spans::start(server.client(), Server::envelope(), Server::runtime()).expect("a thread");
     let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(END);
     let places = records.iter().map(|record| spans.tell(record, at)).collect();
     spans.close();
@@ -37,8 +37,8 @@ fn text(key: &str, value: &str) -> KeyValue {
     pair(key, Value::StringValue(value.to_owned()))
 }
 
-fn context(span_id: u64, sampled: bool, state: &str) -> Option<Box<TraceContext>> {
-    Some(Box::new(TraceContext { trace_id: TRACE, span_id, sampled, state: state.into() }))
+fn context(span_id: u64, sampled: bool, state: &str) -> TraceContext {
+    TraceContext { trace_id: TRACE, span_id, sampled, state: state.into() }
 }
 
 fn event(at: u64, attributes: &[(&str, &str)]) -> Event {
@@ -52,8 +52,8 @@ fn refusal() -> Record {
     let started = one.started;
     let at = |us| started + Duration::from_micros(us);
     one.rpc_code = Some(-32000);
-    one.parent = context(7, true, "acme=1,other=2");
-    one.link = context(8, false, "not a state,,=");
+    one.parent = Some(Box::new(context(7, true, "acme=1,other=2")));
+    one.link = Some(Box::new(context(8, false, "not a state,,=")));
     one.asked = vec![Asked { gate: "short".into(), kind: "cel", shadow: false, said: "deny", from: at(4), to: at(9) }];
     one.trail = Some(Box::new(Trail {
         rungs: vec![
@@ -180,7 +180,7 @@ fn an_allowed_call_without_a_parent_begins_a_trace_and_has_its_answer_below() {
 #[test]
 fn a_call_that_its_caller_does_not_record_has_no_span() {
     let mut one = refusal();
-    one.parent = context(7, false, "");
+    one.parent = Some(Box::new(context(7, false, "")));
     assert_eq!(told(&[one]), (vec![None], Vec::new()));
 }
 
@@ -193,7 +193,7 @@ fn samplers_are_those_of_the_specification() {
     let (sampled, unsampled) = (context(7, true, ""), context(7, false, ""));
     let under = |sampler: Sampler| {
         let records = |parent: Option<&TraceContext>| sampler.records(parent, TRACE);
-        (records(None), records(sampled.as_deref()), records(unsampled.as_deref()), sampler.trails())
+        (records(None), records(Some(&sampled)), records(Some(&unsampled)), sampler.trails())
     };
     assert_eq!(under(Sampler::named(None, None)), (true, true, false, Trails::ParentOrRoot));
     for (name, argument, expected) in [

@@ -184,11 +184,10 @@ fn jitter() -> Duration {
     Duration::from_millis(u64::from(nanos / 1000 % JITTER))
 }
 
-/// OTLP's specification, "Failures" of OTLP/gRPC.
+/// OTLP's specification, "Failures" of OTLP/gRPC. A collector whose resources are exhausted recovers only if it says when.
 fn of_status(status: &Status) -> Again {
     let asked = status.get_details_retry_info().and_then(|info| info.retry_delay);
     match (status.code(), asked) {
-        (Code::ResourceExhausted, None) => Again::Never,
         (Code::ResourceExhausted | Code::Unavailable, Some(delay)) => Again::After(delay),
         (
             Code::Unavailable

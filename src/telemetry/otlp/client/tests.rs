@@ -46,7 +46,7 @@ fn answers_are_tried_again_as_the_specification_has_it() {
 #[test]
 fn a_collector_that_is_unavailable_is_asked_again() {
     let server = Server::start(|attempt| if attempt < 2 { Verdict::Unavailable } else { Verdict::Take });
-    let partial = block_on(server.client().export(&server.envelope().wrap(Vec::new()))).expect("the third try");
+    let partial = block_on(server.client().export(&Server::envelope().wrap(Vec::new()))).expect("the third try");
     assert_eq!((partial.rejected, server.names().len()), (0, 3));
     assert!(server.agents().iter().all(|agent| agent.starts_with("portcullis/")), "{:?}", server.agents());
 }
@@ -54,7 +54,7 @@ fn a_collector_that_is_unavailable_is_asked_again() {
 #[test]
 fn not_for_ever() {
     let server = Server::start(|_| Verdict::Unavailable);
-    let fault = block_on(server.client().export(&server.envelope().wrap(Vec::new()))).expect_err("nobody takes it");
+    let fault = block_on(server.client().export(&Server::envelope().wrap(Vec::new()))).expect_err("nobody takes it");
     assert_eq!(server.names().len(), 4);
     assert!(fault.to_string().contains("The service is currently unavailable"), "{fault}");
 }
@@ -62,9 +62,9 @@ fn not_for_ever() {
 #[test]
 fn what_is_no_use_is_not_tried_again_and_what_was_rejected_is_told() {
     let server = Server::start(|_| Verdict::Invalid);
-    assert!(block_on(server.client().export(&server.envelope().wrap(Vec::new()))).is_err());
+    assert!(block_on(server.client().export(&Server::envelope().wrap(Vec::new()))).is_err());
     assert_eq!(server.names().len(), 1);
     let server = Server::start(|_| Verdict::Reject(5));
-    let partial = block_on(server.client().export(&server.envelope().wrap(Vec::new()))).expect("it is taken");
+    let partial = block_on(server.client().export(&Server::envelope().wrap(Vec::new()))).expect("it is taken");
     assert_eq!((partial.rejected, partial.message.as_str()), (5, "not these"));
 }

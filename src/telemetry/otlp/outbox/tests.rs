@@ -64,7 +64,7 @@ fn outbox(server: &Server, limits: Limits, keep: bool) -> (Outbox, Arc<AtomicU64
         count.fetch_add(items, Ordering::Relaxed);
     });
     let losses = Losses { what: "things", keep, count };
-    let outbox = Outbox::start("outbox", server.client(), server.envelope(), server.runtime(), limits, losses);
+    let outbox = Outbox::start("outbox", server.client(), Server::envelope(), Server::runtime(), limits, losses);
     (outbox.expect("a thread"), lost)
 }
 
