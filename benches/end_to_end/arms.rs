@@ -88,18 +88,23 @@ impl Stage {
         Self { load, idp, upstream: upstream::start(), lister, collector, portcullis, counted, dir }
     }
 
-    /// All arms, started and checked with one call each.
-    pub(crate) fn arms(&self) -> Vec<Arm> {
+    /// All arms with `only` in their names, started and checked with one call each.
+    pub(crate) fn arms(&self, only: &str) -> Vec<Arm> {
         let without_lock = without_filter(EDGE, "envoy.filters.http.rbac");
-        vec![
-            self.arm("envoy alone", &without_filter(&without_lock, "envoy.filters.http.ext_proc"), Processor::None),
-            self.arm("ext_authz", &authz::instead_of_ext_proc(&without_lock), Processor::Authz),
-            self.arm("no-op, unscreened", &without_lock, Processor::Noop(noop::UNSCREENED)),
-            self.arm("no-op, screened", &without_lock, Processor::Noop(noop::SCREENED)),
-            self.arm("portcullis, unscreened", EDGE, Processor::Portcullis { screen: false, otlp: None }),
-            self.arm("portcullis, screened", EDGE, Processor::Portcullis { screen: true, otlp: None }),
-            self.arm("portcullis, telemetry", EDGE, Processor::Portcullis { screen: true, otlp: Some(self.collector) }),
-        ]
+        let alone = without_filter(&without_lock, "envoy.filters.http.ext_proc");
+        let authz = authz::instead_of_ext_proc(&without_lock);
+        let portcullis = |screen, otlp| Processor::Portcullis { screen, otlp };
+        let all = [
+            ("envoy alone", &*alone, Processor::None),
+            ("ext_authz", &*authz, Processor::Authz),
+            ("no-op, unscreened", &*without_lock, Processor::Noop(noop::UNSCREENED)),
+            ("no-op, screened", &*without_lock, Processor::Noop(noop::SCREENED)),
+            ("portcullis, unscreened", EDGE, portcullis(false, None)),
+            ("portcullis, screened", EDGE, portcullis(true, None)),
+            ("portcullis, telemetry", EDGE, portcullis(true, Some(self.collector))),
+        ];
+        let wanted = all.into_iter().filter(|(name, ..)| name.contains(only));
+        wanted.map(|(name, config, processor)| self.arm(name, config, processor)).collect()
     }
 
     /// The arms that streams of events are compared in, none of them checked yet.

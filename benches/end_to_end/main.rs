@@ -50,6 +50,7 @@ const USAGE: &str = "options:
   --portcullis PATH       another build of Portcullis to measure
   --long 1                1,16,128 connections and 1024,65536 bytes
   --instructions SECONDS  count instructions per call with valgrind's callgrind instead
+  --only NAME             of these arms alone, each with NAME in its name (with --instructions)
   --streams N             measure memory, start and event delay with so many open streams instead (10000 for the budgets)
                           (--rounds and --slice count here too)";
 
@@ -62,6 +63,8 @@ struct Options {
     portcullis: PathBuf,
     /// Count instructions instead of time, in slices of this length.
     instructions: Option<Duration>,
+    /// Of arms with this in their names.
+    only: String,
     /// Measure open streams instead, so many.
     streams: Option<usize>,
 }
@@ -79,7 +82,7 @@ fn main() {
         return authz::serve(&PathBuf::from(socket));
     }
     match options(&words) {
-        Some(Options { instructions: Some(length), portcullis, .. }) => count(&portcullis, length),
+        Some(Options { instructions: Some(length), portcullis, only, .. }) => count(&portcullis, length, &only),
         Some(Options { streams: Some(count), portcullis, rounds, slice, .. }) => {
             streams::measure(&portcullis, count, rounds, slice);
         }
@@ -96,12 +99,17 @@ fn options(words: &[String]) -> Option<Options> {
         bytes: vec![1024],
         portcullis: env!("CARGO_BIN_EXE_portcullis").into(),
         instructions: None,
+        only: String::new(),
         streams: None,
     };
     for pair in words.chunks(2) {
         let [name, value] = pair else { return None };
         if name == "--portcullis" {
             options.portcullis = value.into();
+            continue;
+        }
+        if name == "--only" {
+            options.only.clone_from(value);
             continue;
         }
         let list = value.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>().ok()?;
@@ -124,7 +132,7 @@ fn measure(options: &Options) {
     let slices = arms::COUNT * options.rounds * options.connections.len() * options.bytes.len();
     bound(options.slice * u32::try_from(slices).expect("a few thousand slices") * 2 + Duration::from_secs(90));
     let stage = arms::Stage::start(&options.portcullis, false);
-    let mut arms = stage.arms();
+    let mut arms = stage.arms("");
     for bytes in &options.bytes {
         for arm in &mut arms {
             arm.send(*bytes);
@@ -140,11 +148,11 @@ fn measure(options: &Options) {
 }
 
 /// Instructions per call of each processor, which no other load on the machine changes.
-fn count(portcullis: &Path, length: Duration) {
+fn count(portcullis: &Path, length: Duration, only: &str) {
     bound(length * 24 + Duration::from_mins(4));
     let stage = arms::Stage::start(portcullis, true);
     println!("1024 B calls, 4 connections; instructions of the processor per call");
-    for mut arm in stage.arms() {
+    for mut arm in stage.arms(only) {
         arm.send(1024);
         if let Some(instructions) = arm.instructions(&stage.load, length) {
             println!("  {:<24} {instructions:>9}", arm.name);

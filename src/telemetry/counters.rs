@@ -15,7 +15,7 @@ use crate::refusal::frame::Tier;
 use super::record::{Outcome, Record, Screened};
 
 /// The server of what belongs to none.
-const NONE: &str = "_none";
+pub(super) const NONE: &str = "_none";
 /// The label of whatever is not on a list.
 pub(super) const OTHER: &str = "_other";
 
@@ -76,20 +76,27 @@ struct Decision {
     enforced: bool,
 }
 
+/// What a call reached, as a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Capability {
+pub(super) enum Capability {
     None,
     Other,
     Recorded(Arc<str>),
 }
 
+impl Capability {
+    pub(super) fn of(record: &Record) -> Self {
+        match (record.recorded, record.capability.is_empty()) {
+            (true, _) => Self::Recorded(Arc::clone(&record.capability)),
+            (false, true) => Self::None,
+            (false, false) => Self::Other,
+        }
+    }
+}
+
 impl Decision {
     fn of(record: &Record) -> Self {
-        let capability = match (record.recorded, record.capability.is_empty()) {
-            (true, _) => Capability::Recorded(Arc::clone(&record.capability)),
-            (false, true) => Capability::None,
-            (false, false) => Capability::Other,
-        };
+        let capability = Capability::of(record);
         let Record { listed: method, outcome, reason, enforced, .. } = *record;
         Self { method, capability, outcome, reason, enforced }
     }

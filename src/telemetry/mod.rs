@@ -34,16 +34,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::runtime::Runtime;
 
 use audit::logs::Logs;
 use audit::{Audit, Outlets, Sink};
 use counters::Counters;
 use metrics::Metrics;
+use otlp::client::Client;
+use otlp::encode::Envelope;
 use otlp::{Signal, Target, variable};
 use recent::Recent;
 use settings::Settings;
+use traces::Spans;
 
 /// The contracts of `proto/`, generated.
 pub mod contract {
@@ -60,7 +62,6 @@ pub struct Telemetry {
     counters: Arc<Counters>,
     metrics: Arc<Metrics>,
     recent: Option<Arc<Recent>>,
-    spans: Option<SdkTracerProvider>,
     writer: JoinHandle<()>,
     /// Where exporters' connections live; `None` without exporters.
     runtime: Option<Runtime>,
@@ -104,14 +105,19 @@ impl Telemetry {
         let resource = resource();
         let counters = Arc::new(Counters::new(known.keys().cloned().collect()));
         let exporter = metrics_to.map(|(to, handle)| otlp::metrics(to, handle)).transpose()?;
-        let metrics = Arc::new(Metrics::start(&counters, resource.clone(), exporter, series(known))?);
-        let spans = spans_to.map(|(to, handle)| otlp::spans(to, handle)).transpose()?;
-        let (provider, spans) = spans.map(|exporter| traces::start(exporter, resource.clone())).unzip();
+        let envelope = Envelope::new(&resource);
+        let metrics = Arc::new(Metrics::start(&counters, resource, exporter, series(known))?);
+        let spans = match spans_to {
+            None => None,
+            Some((to, handle)) => {
+                Some(Spans::start(Client::new(Signal::Traces, to)?, envelope.clone(), handle.clone())?)
+            }
+        };
         let logs = match logs_to {
             None => None,
             Some((to, handle)) => {
-                let (exporter, lost) = (otlp::logs(to, handle)?, Arc::clone(&counters));
-                Some(Logs::start(exporter, &resource, handle.clone(), lost, settings.when_full)?)
+                let (client, lost) = (Client::new(Signal::Logs, to)?, Arc::clone(&counters));
+                Some(Logs::start(client, envelope, handle.clone(), lost, settings.when_full)?)
             }
         };
         drop(entered);
@@ -125,7 +131,7 @@ impl Telemetry {
             recent: recent.clone(),
         };
         let (audit, writer) = Audit::start(outlets, settings.when_full)?;
-        Ok(Self { audit, counters, metrics, recent, spans: provider, writer, runtime })
+        Ok(Self { audit, counters, metrics, recent, writer, runtime })
     }
 
     /// Where records go.
@@ -154,14 +160,11 @@ impl Telemetry {
 
     /// Writes what is queued, exports what is left, and ends; at most `patience`. Call it last, after the drain. Blocks.
     pub fn shutdown(self, patience: Duration) {
-        let Self { audit, metrics, spans, writer, runtime, .. } = self;
+        let Self { audit, metrics, writer, runtime, .. } = self;
         let (done, ended) = std::sync::mpsc::channel();
         let flush = move || {
             audit.stop();
             let _ = writer.join();
-            if let Some(Err(fault)) = spans.map(|spans| spans.shutdown_with_timeout(patience)) {
-                tracing::warn!(%fault, "the last spans could not be exported");
-            }
             metrics.shutdown();
             let _ = done.send(());
         };

@@ -4,12 +4,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use super::{Audit, Outcome, Outlets, Record, Screened, Sink, write_line};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use prost::Message as _;
+
+use super::event::{Stamp, fill};
+use super::{Audit, Outcome, Outlets, Record, Screened, Sink, logs, write_line};
 use crate::message::trace::TraceContext;
+use crate::telemetry::contract::AuditEvent;
 use crate::telemetry::counters::Counters;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::settings::WhenFull;
 use crate::telemetry::testing::{record, value};
+use crate::telemetry::traces::Place;
 
 fn line(record: Record) -> String {
     let mut line = Vec::new();
@@ -242,4 +250,106 @@ fn the_trace_and_the_rules_are_told() {
     let parsed: serde_json::Value = serde_json::from_str(&line(traced)).unwrap();
     assert_eq!(parsed["trace_id"], format!("{:032x}", 0xab));
     assert_eq!(parsed["rules"], serde_json::json!([0, 3]));
+}
+
+#[test]
+fn times_are_written_as_humantime_writes_them() {
+    let mut stamp = Stamp::default();
+    let mut own = "what was there before".to_owned();
+    for micros in [
+        0,
+        1,
+        999_999,
+        1_000_000,
+        951_782_399_999_999,
+        951_782_400_000_000,
+        1_796_000_000_123_456,
+        1_796_000_000_123_457,
+    ] {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
+        stamp.write(&mut own, at);
+        assert_eq!(own, humantime::format_rfc3339_micros(at).to_string());
+    }
+}
+
+#[test]
+fn an_event_says_nothing_of_the_one_whose_memory_it_uses() {
+    let full = || {
+        let mut full = record();
+        (full.issuer, full.subject, full.rules) = ("https://issuer".into(), "s".into(), [1, 2].into());
+        (full.log, full.screened) = (Some("x".repeat(5000)), Some((Screened::Notice, "why")));
+        (full.would_refuse, full.entries_hidden) = (vec!["policy.unpriced".to_owned()], 3);
+        full
+    };
+    let bare = || Record::new("d2".to_owned(), std::time::Instant::now());
+    let (mut event, mut stamp, at) = (AuditEvent::default(), Stamp::default(), SystemTime::UNIX_EPOCH);
+    fill(&mut event, full(), &mut stamp, at, "0af7651916cd43dd8448eb211c80319c");
+    fill(&mut event, bare(), &mut stamp, at, "");
+    assert_eq!(event, bare().event(at, None));
+    fill(&mut event, full(), &mut stamp, at, "ab");
+    assert_eq!(event, full().event(at, Some("ab".to_owned())));
+}
+
+#[test]
+fn numbers_are_written_as_they_are() {
+    let mut most = record();
+    (most.entries_hidden, most.duration) = (u64::MAX, Duration::from_micros(1_234_567_890));
+    (most.wire_status, most.decision_time) = (Some(503), Duration::ZERO);
+    let parsed: serde_json::Value = serde_json::from_str(&line(most)).unwrap();
+    assert_eq!((&parsed["entries_hidden"], &parsed["duration_us"]), (&u64::MAX.into(), &1_234_567_890_u64.into()));
+    assert_eq!((&parsed["wire_status"], &parsed["decision_us"]), (&"503".into(), &0.into()));
+}
+
+/// A log record as the collector gets it.
+fn exported(record: Record, place: Option<Place>) -> LogRecord {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_796_000_000_123_456_789);
+    let mut encoded = Vec::new();
+    logs::record(&mut encoded, &record.event(at, None), at, place);
+    LogRecord::decode(encoded.as_slice()).unwrap()
+}
+
+#[test]
+fn a_log_record_has_exactly_this() {
+    let mut one = record();
+    (one.rules, one.would_refuse, one.entries_hidden) = ([0, 3].into(), vec!["a.b".to_owned(), "c.d".to_owned()], 2);
+    let place = Place { trace: 0xab, span: 0xcd, sampled: true };
+    let any = |value| AnyValue { value: Some(value) };
+    let pair = |key: &str, value| KeyValue { key: key.to_owned(), value: Some(any(value)), key_strindex: 0 };
+    let text = |text: &str| Value::StringValue(text.to_owned());
+    let list = |values: Vec<Value>| Value::ArrayValue(ArrayValue { values: values.into_iter().map(any).collect() });
+    let expected = LogRecord {
+        time_unix_nano: 1_796_000_000_123_456_789,
+        observed_time_unix_nano: 1_796_000_000_123_456_789,
+        severity_number: 13,
+        severity_text: "WARN".to_owned(),
+        body: Some(any(text("refuse policy.unpriced tools/call tool:a\"b"))),
+        attributes: vec![
+            pair("portcullis.schema", text("portcullis.audit.v1")),
+            pair("portcullis.decision_id", text("d1")),
+            pair("portcullis.decision", text("refuse")),
+            pair("portcullis.reason", text("policy.unpriced")),
+            pair("portcullis.rung", text("permission")),
+            pair("portcullis.server", text("cases")),
+            pair("portcullis.principal", text("ana@acme.com")),
+            pair("mcp.method.name", text("tools/call")),
+            pair("portcullis.capability", text("tool:a\"b")),
+            pair("portcullis.wire_status", text("200")),
+            pair("portcullis.enforced", Value::BoolValue(true)),
+            pair("portcullis.decision_us", Value::IntValue(12)),
+            pair("portcullis.duration_us", Value::IntValue(34)),
+            pair("portcullis.entries_hidden", Value::IntValue(2)),
+            pair("portcullis.rules", list(vec![Value::IntValue(0), Value::IntValue(3)])),
+            pair("portcullis.would_refuse", list(vec![text("a.b"), text("c.d")])),
+        ],
+        flags: 1,
+        trace_id: 0xab_u128.to_be_bytes().to_vec(),
+        span_id: 0xcd_u64.to_be_bytes().to_vec(),
+        event_name: "portcullis.decision".to_owned(),
+        ..LogRecord::default()
+    };
+    assert_eq!(exported(one, Some(place)), expected);
+    let mut allowed = record();
+    (allowed.outcome, allowed.reason) = (Outcome::Allowed, None);
+    let log = exported(allowed, None);
+    assert_eq!((log.severity_number, log.severity_text.as_str(), log.trace_id.len()), (9, "INFO", 0));
 }

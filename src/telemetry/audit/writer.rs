@@ -5,16 +5,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, SystemTime};
 
-use super::event::write_line;
+use super::event::{Stamp, fill, write_line};
 use super::logs::Logs;
 use super::sink::Sink;
 use super::{Message, Shared, Slot};
+use crate::telemetry::contract::AuditEvent;
 use crate::telemetry::counters::{Counters, Lost};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::recent::Recent;
 use crate::telemetry::record::{Record, Trails};
 use crate::telemetry::settings::WhenFull;
-use crate::telemetry::traces::Spans;
+use crate::telemetry::traces::{Place, Spans};
 
 /// How long the writer lets records gather: woken for each, it took a tenth of the CPU (docs/performance.md). Meanwhile
 /// the queue holds what a hundred times the fastest decisions bring.
@@ -45,6 +46,9 @@ pub(super) struct Writer {
     outlets: Outlets,
     when_full: WhenFull,
     shared: Arc<Shared>,
+    /// The last event, whose memory the next one uses.
+    event: AuditEvent,
+    stamp: Stamp,
     lines: Vec<u8>,
     /// Records in `lines`, and their slots, which are free once the lines are written.
     count: u64,
@@ -53,7 +57,9 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(outlets: Outlets, when_full: WhenFull, shared: Arc<Shared>) -> Self {
-        Self { outlets, when_full, shared, lines: Vec::with_capacity(4096), count: 0, slots: Vec::new() }
+        let lines = Vec::with_capacity(4096);
+        let (event, stamp) = (AuditEvent::default(), Stamp::default());
+        Self { outlets, when_full, shared, event, stamp, lines, count: 0, slots: Vec::new() }
     }
 
     /// Writes records a few milliseconds after they come, all that wait in one go: decisions then neither wake this
@@ -75,9 +81,7 @@ impl Writer {
             self.take(message);
             self.write();
         }
-        if let Some(logs) = self.outlets.logs.take() {
-            logs.close();
-        }
+        self.end();
     }
 
     /// Takes one message; `false` when it was the last.
@@ -97,25 +101,33 @@ impl Writer {
         if let Some(recent) = &self.outlets.recent {
             recent.note(&record, at);
         }
-        let span = self.outlets.spans.as_ref().and_then(|spans| spans.tell(&record, at));
+        let span = self.outlets.spans.as_mut().and_then(|spans| spans.tell(&record, at));
         if self.outlets.sinks.is_empty() && self.outlets.logs.is_none() {
             return;
         }
-        let parent = record.parent.clone();
-        let event = record.event(at, span.as_ref().map(|span| span.trace_id().to_string()));
-        if let Some(logs) = &self.outlets.logs
-            && !logs.push(&event, at, span.as_ref(), parent.as_deref(), || self.closing())
+        let place = span.or_else(|| record.parent.as_deref().map(Place::from));
+        let trace = place.map(|place| hex(place.trace));
+        let trace = trace.as_ref().and_then(|hex| std::str::from_utf8(hex).ok()).unwrap_or_default();
+        fill(&mut self.event, record, &mut self.stamp, at, trace);
+        let closing = || self.shared.closing.load(Ordering::Relaxed);
+        if let Some(logs) = &mut self.outlets.logs
+            && !logs.push(&self.event, at, place, closing)
         {
             self.outlets.counters.lost(Lost::Otlp, 1);
         }
         if !self.outlets.sinks.is_empty() {
-            write_line(&event, &mut self.lines);
+            write_line(&self.event, &mut self.lines);
             self.count += 1;
         }
     }
 
-    fn closing(&self) -> bool {
-        self.shared.closing.load(Ordering::Relaxed)
+    /// Exports what is left, both signals at a time.
+    fn end(&mut self) {
+        let (spans, logs) = (self.outlets.spans.take(), self.outlets.logs.take());
+        spans.iter().for_each(Spans::close);
+        logs.iter().for_each(Logs::close);
+        logs.into_iter().for_each(Logs::join);
+        spans.into_iter().for_each(Spans::join);
     }
 
     /// Writes what has gathered to every sink. Where nothing may be lost, a sink that fails is tried until it takes it.
@@ -138,4 +150,16 @@ impl Writer {
         self.slots.clear();
         self.count = 0;
     }
+}
+
+/// 32 lower-case hexadecimal digits.
+fn hex(number: u128) -> [u8; 32] {
+    let mut left = number;
+    let mut digits = [b'0'; 32];
+    for digit in digits.iter_mut().rev() {
+        let value = left.to_le_bytes()[0] & 0xF;
+        *digit = if value < 10 { b'0' + value } else { b'a' + (value - 10) };
+        left >>= 4;
+    }
+    digits
 }

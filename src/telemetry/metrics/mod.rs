@@ -1,11 +1,12 @@
 //! Metrics: the counters of the request path, histograms of what the audit writer sees, and sources that others register,
 //! read two ways: as OTLP exports where a collector is named, and as Prometheus text always.
 
+mod bound;
 mod catalog;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider as _};
@@ -15,9 +16,11 @@ use opentelemetry_sdk::metrics::{Instrument, PeriodicReader, SdkMeterProvider, S
 
 pub use catalog::{CATALOG, DECISION_DURATION, GATE_CALLS, GATE_DURATION, Kind, Metric, OPERATION_DURATION};
 
-use super::counters::{Counters, OTHER, Sample};
+use super::counters::{Counters, NONE, OTHER, Sample};
+
 use super::record::{Outcome, Record};
 use crate::protocol::Method;
+use bound::Bound;
 
 /// Seconds: OpenTelemetry's conventions for MCP.
 const OPERATION_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
@@ -36,8 +39,7 @@ pub struct Metrics {
     provider: SdkMeterProvider,
     registry: prometheus::Registry,
     sources: Arc<RwLock<Vec<Source>>>,
-    operation: Histogram<f64>,
-    decision: Histogram<f64>,
+    bound: Mutex<Bound>,
     gate: Histogram<f64>,
     gate_calls: Counter<u64>,
 }
@@ -80,9 +82,13 @@ impl Metrics {
             observe(&meter, metric, counters, &sources);
         }
         let gate_calls = describe(GATE_CALLS);
+        let bound = Bound::new(
+            histogram(&meter, DECISION_DURATION, &DECISION_BUCKETS),
+            histogram(&meter, OPERATION_DURATION, &OPERATION_BUCKETS),
+            limit,
+        );
         Ok(Self {
-            operation: histogram(&meter, OPERATION_DURATION, &OPERATION_BUCKETS),
-            decision: histogram(&meter, DECISION_DURATION, &DECISION_BUCKETS),
+            bound: Mutex::new(bound),
             gate: histogram(&meter, GATE_DURATION, &DECISION_BUCKETS),
             gate_calls: meter
                 .u64_counter(GATE_CALLS)
@@ -112,25 +118,16 @@ impl Metrics {
 
     /// Takes the times of one decision. Off the request path, save when the audit's queue is full.
     pub(super) fn observe(&self, record: &Record) {
-        let server = KeyValue::new("server", server(record));
-        let phase = |name: &'static str| [KeyValue::new("phase", name), server.clone()];
-        self.decision.record(record.decision_time.as_secs_f64(), &phase("total"));
-        if !record.phases.own.is_zero() {
-            self.decision.record(record.phases.own.as_secs_f64(), &phase("own"));
-        }
-        for (wait, time) in record.phases.waits() {
-            self.decision.record(time.as_secs_f64(), &phase(wait.as_str()));
-        }
+        // Whose answer was not read: nobody knows when the operation ended.
+        let ended = record.wire_status.is_some() && !record.method.is_empty() && record.outcome != Outcome::Aborted;
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).tell(record, ended);
         for asked in &record.asked {
+            let server = KeyValue::new("server", server(record).to_owned());
             let gate = KeyValue::new("gate", asked.gate.to_string());
             let took = asked.to.saturating_duration_since(asked.from).as_secs_f64();
             self.gate.record(took, &[gate.clone(), server.clone()]);
             let (result, shadow) = (KeyValue::new("result", asked.said), KeyValue::new("shadow", asked.shadow));
-            self.gate_calls.add(1, &[gate, server.clone(), result, shadow]);
-        }
-        // Whose answer was not read: nobody knows when the operation ended.
-        if record.wire_status.is_some() && !record.method.is_empty() && record.outcome != Outcome::Aborted {
-            self.operation.record(record.duration.as_secs_f64(), &operation(record, server));
+            self.gate_calls.add(1, &[gate, server, result, shadow]);
         }
     }
 
@@ -142,8 +139,8 @@ impl Metrics {
     }
 }
 
-fn server(record: &Record) -> String {
-    record.server.as_ref().map_or_else(|| "_none".to_owned(), |(name, _)| name.to_string())
+fn server(record: &Record) -> &str {
+    record.server.as_ref().map_or(NONE, |(name, _)| name)
 }
 
 /// Attributes of an operation, by OpenTelemetry's conventions for MCP.
@@ -153,16 +150,31 @@ fn operation(record: &Record, server: KeyValue) -> Vec<KeyValue> {
     if let Some((key, name)) = target(record) {
         attributes.push(KeyValue::new(key, name.map_or_else(|| OTHER.to_owned(), str::to_owned)));
     }
-    if let Some(code) = record.rpc_code {
-        // Ours are few; a server's own could be any number.
-        let known = record.outcome == Outcome::Refused || CODES.contains(&code);
-        let code = if known { code.to_string() } else { OTHER.to_owned() };
+    if let Some(code) = rpc_code(record) {
+        let code = match code {
+            RpcCode::Listed(code) => code.to_string(),
+            RpcCode::Other => OTHER.to_owned(),
+        };
         attributes.push(KeyValue::new("rpc.response.status_code", code.clone()));
         attributes.push(KeyValue::new("error.type", code));
     } else if let Some(error) = error_type(record) {
         attributes.push(KeyValue::new("error.type", error));
     }
     attributes
+}
+
+/// The JSON-RPC code of an operation, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum RpcCode {
+    Listed(i64),
+    /// A server's own: it could be any number.
+    Other,
+}
+
+fn rpc_code(record: &Record) -> Option<RpcCode> {
+    // Those of refusals are ours, and few.
+    let listed = |code: &i64| record.outcome == Outcome::Refused || CODES.contains(code);
+    record.rpc_code.map(|code| if listed(&code) { RpcCode::Listed(code) } else { RpcCode::Other })
 }
 
 /// What went wrong where no JSON-RPC error says it.

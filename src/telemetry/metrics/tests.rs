@@ -92,3 +92,54 @@ fn a_source_is_read_each_time_and_what_is_unknown_is_not_told() {
     assert!(text.contains("portcullis_config_reloads_total{result=\"ok\"} 4\n"), "{text}");
     assert!(!text.contains("nobody"));
 }
+
+/// The lines of one metric that have all these labels.
+fn lines<'a>(text: &'a str, name: &str, labels: &[&str]) -> Vec<&'a str> {
+    let start = format!("{name}{{");
+    let all = text.lines().filter(|line| line.starts_with(&start));
+    all.filter(|line| labels.iter().all(|label| line.contains(label))).collect()
+}
+
+#[test]
+fn each_label_set_has_a_histogram_of_its_own() {
+    let (metrics, _) = started(2000);
+    let mut allowed = record();
+    (allowed.outcome, allowed.reason, allowed.recorded) = (Outcome::Allowed, None, true);
+    let mut elsewhere = record();
+    elsewhere.server = None;
+    for one in [&record(), &record(), &allowed, &elsewhere] {
+        metrics.observe(one);
+    }
+    let text = metrics.prometheus();
+    let count = |labels: &[&str]| {
+        let found = lines(&text, "mcp_server_operation_duration_seconds_count", labels);
+        assert_eq!(found.len(), 1, "{labels:?}: {text}");
+        found[0].rsplit(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(count(&["server=\"cases\"", "error_type=\"policy.unpriced\""]), "2");
+    assert_eq!(count(&["server=\"cases\"", "gen_ai_tool_name=\"a\\\"b\""]), "1");
+    assert_eq!(count(&["server=\"_none\""]), "1");
+    let totals = lines(&text, "portcullis_decision_duration_seconds_count", &["phase=\"total\"", "server=\"cases\""]);
+    assert_eq!(totals.len(), 1);
+    assert!(totals[0].ends_with(" 3"), "{totals:?}");
+}
+
+#[test]
+fn what_is_bound_is_bounded_and_nothing_is_lost_when_it_is_forgotten() {
+    let (metrics, _) = started(2000);
+    // More than may be bound: two for each.
+    for round in 0..2 {
+        for number in 0..1100 {
+            let mut one = record();
+            (one.capability, one.recorded) = (format!("tool:t{number}").into(), true);
+            one.server = Some((format!("s{number}").into(), 0));
+            metrics.observe(&one);
+        }
+        let bound = metrics.bound.lock().unwrap().count();
+        assert!(bound <= 2002, "{bound} are bound after round {round}");
+    }
+    let text = metrics.prometheus();
+    let counts = lines(&text, "mcp_server_operation_duration_seconds_count", &[]);
+    assert_eq!(counts.len(), 1100);
+    assert!(counts.iter().all(|line| line.ends_with(" 2")));
+}

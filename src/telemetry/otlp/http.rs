@@ -1,14 +1,13 @@
-//! The HTTP client of OTLP's HTTP encoding: the one of all our own calls, on telemetry's runtime.
+//! The HTTP client that the SDK exports metrics with: the one of all our own calls, on telemetry's runtime.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
-use opentelemetry_http::{HttpClient, HttpError, Request, Response};
-use rustls::ClientConfig;
+use opentelemetry_http::{HttpClient as Posts, HttpError, Request, Response};
 use tokio::runtime::Handle;
 
-use crate::upstream::http::{self as outbound, HttpClient as Client, with_causes};
+use crate::upstream::http::{HttpClient, with_causes};
 
 /// Most bytes of a collector's answer.
 const ANSWER: usize = 1024 * 1024;
@@ -16,14 +15,14 @@ const ANSWER: usize = 1024 * 1024;
 /// Posts exports. The SDK calls it from threads that belong to no runtime, so each request is a task of ours.
 #[derive(Clone)]
 pub(super) struct Poster {
-    client: Client,
+    client: HttpClient,
     runtime: Handle,
     timeout: Duration,
 }
 
 impl Poster {
-    pub(super) fn new(runtime: Handle, timeout: Duration, tls: Option<ClientConfig>) -> Self {
-        Self { client: outbound::client(timeout, tls), runtime, timeout }
+    pub(super) fn new(runtime: Handle, timeout: Duration, client: HttpClient) -> Self {
+        Self { client, runtime, timeout }
     }
 }
 
@@ -34,7 +33,7 @@ impl std::fmt::Debug for Poster {
 }
 
 #[tonic::async_trait]
-impl HttpClient for Poster {
+impl Posts for Poster {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (client, timeout) = (self.client.clone(), self.timeout);
         let exchange = async move {

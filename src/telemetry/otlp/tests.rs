@@ -82,3 +82,28 @@ fn what_means_nothing_is_a_fault_that_says_where() {
         assert!(fault.starts_with(name) && fault.contains(expected), "{fault}");
     }
 }
+
+#[test]
+fn headers_are_decoded_and_a_signals_own_win() {
+    let grpc = configured(Protocol::Grpc);
+    let general = ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20a%3D%2B, x-tenant = acme%zz ,,");
+    let own = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "x-tenant=b");
+    let headers = |signal| resolve(signal, Some(&grpc), &[general, own]).expect("no fault").expect("a target").headers;
+    let traces = headers(Signal::Traces);
+    assert_eq!(
+        (&traces["authorization"], &traces["x-tenant"]),
+        (&"Bearer a=+".parse().unwrap(), &"acme%zz".parse().unwrap())
+    );
+    let logs = headers(Signal::Logs);
+    assert_eq!((logs.len(), &logs["x-tenant"]), (1, &"b".parse().unwrap()));
+}
+
+#[test]
+fn headers_that_are_none_are_a_fault_that_names_no_credential() {
+    let grpc = configured(Protocol::Grpc);
+    for text in ["ok=1,secret", "a b=secret", "ok=secret%0A"] {
+        let fault = resolve(Signal::Traces, Some(&grpc), &[("OTEL_EXPORTER_OTLP_HEADERS", text)]).expect_err(text);
+        assert!(fault.starts_with("OTEL_EXPORTER_OTLP_HEADERS: expected pairs"), "{fault}");
+        assert!(!fault.contains("secret"), "{fault}");
+    }
+}
