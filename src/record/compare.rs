@@ -38,6 +38,21 @@ pub fn differences(old: Value<'_>, new: Value<'_>) -> Vec<String> {
     differing.into_iter().map(str::to_owned).collect()
 }
 
+/// Whether [`differences`] finds any, without naming them.
+#[must_use]
+pub fn differ(old: Value<'_>, new: Value<'_>) -> bool {
+    if old.kind() != Kind::Object || new.kind() != Kind::Object {
+        return !same(old, new);
+    }
+    let counts = |(key, _): &(Value<'_>, Value<'_>)| !LEFT_OUT.iter().any(|name| key.as_str() == Some(name));
+    // No key is in an object twice: as many members, and each of the old ones the same, leaves no room for a new one.
+    new.entries().filter(counts).count() != old.entries().filter(counts).count()
+        || old
+            .entries()
+            .filter(counts)
+            .any(|(key, value)| !new.get(key.as_str().unwrap_or_default()).is_some_and(|other| same(value, other)))
+}
+
 /// Whether two values are the same value, however they are spelled.
 #[must_use]
 pub fn same(old: Value<'_>, new: Value<'_>) -> bool {

@@ -1,12 +1,15 @@
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-use super::{differences, same};
+use super::{differ, differences, same};
 use crate::message::testing::{document, object, spell, value};
 use crate::record::Digest;
 
 fn told(old: &str, new: &str) -> Vec<String> {
-    differences(document(old).root(), document(new).root())
+    let (old, new) = (document(old), document(new));
+    let told = differences(old.root(), new.root());
+    assert_eq!(differ(old.root(), new.root()), !told.is_empty());
+    told
 }
 
 #[test]
@@ -63,6 +66,7 @@ proptest! {
             let (a, b) = (document(&spell(a, seed)), document(&spell(b, seed.rotate_left(17))));
             let digest = |document: &crate::message::json::Document| Digest::of(document.root()).expect("canonical").0;
             prop_assert_eq!(differences(a.root(), b.root()).is_empty(), digest(&a) == digest(&b));
+            prop_assert_eq!(differ(a.root(), b.root()), digest(&a) != digest(&b));
         }
     }
 
