@@ -20,13 +20,16 @@ use std::time::{Duration, Instant};
 
 use crate::message::json::Value;
 use crate::policy::{Kind, Label};
-use crate::record::{Entry, Listing, Record, canonical, differ, differences};
+use crate::record::{Entry, Listing, Record, canonical, differ, differences, first_differences};
 
 /// How long "no longer offered" and "could not be listed" are remembered: so often at most can callers of something that
 /// is not there make us list the server.
 pub const NEGATIVE: Duration = Duration::from_secs(5);
 /// Most bytes that are kept of a definition which is not the recorded one: they are for a person to read.
 pub const SHOWN: usize = 32 * 1024;
+
+/// Most fields that are told of an entry that passes and differs; what the operator compares and approves is told whole.
+const FIELDS: usize = 256;
 
 /// What is known about a capability (ladder.md, rung 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +82,8 @@ pub struct Drift {
     pub label: Label,
     /// What was approved.
     pub recorded: Arc<Entry>,
-    /// What was offered in its place, in canonical form and cut after [`SHOWN`] bytes; `None` when nothing was.
+    /// What was offered in its place, in canonical form (where it is at most four times [`SHOWN`]) and cut after [`SHOWN`]
+    /// bytes; `None` when nothing was.
     pub offered: Option<Arc<str>>,
 }
 
@@ -244,7 +248,7 @@ impl Book {
             _ if again => None,
             Some((fields, offered)) => differ(recorded, entry).then_some((fields, offered)),
             None => {
-                let fields = differences(recorded, entry);
+                let fields = first_differences(recorded, entry, FIELDS);
                 (!fields.is_empty()).then(|| (fields.into(), shown(entry)))
             }
         };
@@ -409,8 +413,13 @@ impl State {
     }
 }
 
-/// What is kept of a definition that is not the recorded one.
+/// What is kept of a definition that is not the recorded one. One that is much longer than what is kept stays as it is spelled:
+/// its order costs more than it tells.
 fn shown(definition: Value<'_>) -> Arc<str> {
+    if definition.raw().len() > SHOWN.saturating_mul(4) {
+        let text = definition.raw();
+        return text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default().into();
+    }
     let canonical = canonical(definition).ok().and_then(|canonical| String::from_utf8(canonical).ok());
     let text = canonical.as_deref().unwrap_or_else(|| definition.raw());
     text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default().into()

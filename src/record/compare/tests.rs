@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-use super::{differ, differences, same};
+use super::{differ, differences, first_differences, same};
 use crate::message::testing::{document, object, spell, value};
 use crate::record::Digest;
 
@@ -39,6 +39,19 @@ fn every_other_field_counts_on_both_sides() {
         ("[]", &["definition"]),
     ] {
         assert_eq!(told(old, new), fields, "{new}");
+    }
+}
+
+#[test]
+fn the_first_of_many_names_are_the_first_in_order() {
+    let members = (0..1000).rev().map(|n| format!("\"{n:03}\": 0")).collect::<Vec<_>>().join(",");
+    let (none, many) = (document("{}"), document(&format!("{{{members}}}")));
+    let names: Vec<String> = (0..1000).map(|n| format!("{n:03}")).collect();
+    for (old, new) in [(&none, &many), (&many, &none)] {
+        assert_eq!(differences(old.root(), new.root()), names);
+        for most in [1, 256, 999, 1000, 1001] {
+            assert_eq!(first_differences(old.root(), new.root(), most), names[..most.min(1000)]);
+        }
     }
 }
 
