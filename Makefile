@@ -2,7 +2,7 @@
 # test   everything: format, lints, cargo-deny, all tests, end to end with a real Envoy included, fuzz-smoke
 # check  the quick part: format, lints, unit tests
 # fuzz   each fuzz target for FUZZ_SECONDS (300), as many at once as there are cores; fuzz-smoke: 20 seconds each
-# bench  the core's benchmarks and the end-to-end ratios, five minutes (docs/performance.md)
+# bench  the core's benchmarks, its gates by instructions (valgrind) and the end-to-end ratios, ten minutes (docs/performance.md)
 # faults the fault harness, 10^5 calls against a real Envoy, ten minutes (docs/security.md)
 SHELL := /bin/bash
 CARGO := cargo
@@ -42,6 +42,8 @@ lint:
 bench:
 	@scripts/tools.sh demo
 	$(CARGO) bench --locked --bench core
+	$(CARGO) bench --locked --bench core -- --instructions
+	$(CARGO) bench --locked --bench bounds
 	$(CARGO) bench --locked --bench end_to_end
 
 faults:

@@ -1,48 +1,19 @@
 //! One check of a call's arguments of about 1 KiB against a schema of the same size, what it costs to compile that, and what
 //! the most hostile check costs until it ends.
 
+#[path = "schema/filters.rs"]
+mod filters;
+
 use divan::{AllocProfiler, Bencher, black_box};
-use portcullis::message::json::{Document, Limits};
 use portcullis::record::schema::{Schema, Violation};
+
+use filters::{SCHEMA, arguments, document};
 
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
-const SCHEMA: &str = r#"{
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "minLength": 1, "maxLength": 200},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 100},
-        "cursor": {"type": ["string", "null"]},
-        "filters": {"type": "array", "maxItems": 50, "items": {
-            "type": "object",
-            "properties": {
-                "field": {"enum": ["status", "owner", "age"]},
-                "op": {"type": "string", "pattern": "^[a-z]{1,8}$"},
-                "values": {"type": "array", "items": {"type": "string"}},
-                "weight": {"type": "number", "minimum": 0, "multipleOf": 0.05},
-                "strict": {"type": "boolean"}
-            },
-            "required": ["field", "op"],
-            "additionalProperties": false
-        }}
-    },
-    "required": ["query"],
-    "additionalProperties": false
-}"#;
-
 fn main() {
     divan::main();
-}
-
-fn document(text: &str) -> Document {
-    Document::read(text.as_bytes().to_vec(), Limits { depth: 64, nodes: 1_000_000 }).expect("a readable document")
-}
-
-fn arguments(last: &str) -> Document {
-    let filter = r#"{"field":"status","op":"in","values":["open","pending"],"weight":1.25,"strict":true}"#;
-    let filters = [filter; 10].join(",");
-    document(&format!(r#"{{"query":"open cases","limit":25,"cursor":null,"filters":[{filters},{last}]}}"#))
 }
 
 #[divan::bench]

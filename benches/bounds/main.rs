@@ -3,14 +3,15 @@
 //! costs more than ten honest ones.
 
 mod bodies;
+#[path = "../callgrind/mod.rs"]
+mod callgrind;
+mod record;
 #[path = "../../fuzz/src/world.rs"]
 #[allow(dead_code, reason = "the fuzz targets use the rest of it")]
 mod world;
 
 use std::env;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,28 +32,30 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["--arm", name] => {
-            let arm = bodies::arms().into_iter().find(|arm| arm.name == name).expect("an arm");
+        ["--arm", rung, name] => {
+            let arm = bodies::arms().into_iter().find(|arm| (arm.rung, arm.name) == (rung, name)).expect("an arm");
             run(&arm);
             ExitCode::SUCCESS
         }
-        [] => report("instructions", instructions),
-        ["--time"] => report("microseconds", time),
-        _ => panic!("expected nothing or --time, got {arguments:?}"),
+        [] => report("instructions", "", instructions),
+        ["--rung", part] => report("instructions", part, instructions),
+        ["--time"] => report("microseconds", "", time),
+        _ => panic!("expected nothing, --rung PART_OF_ITS_NAME or --time, got {arguments:?}"),
     }
 }
 
-fn report(unit: &str, cost: fn(&Arm) -> f64) -> ExitCode {
-    println!("{:<44} {unit:>14} {:>8} honest ones", "a body of 1 MiB", "");
+/// Prints what each arm of the rungs whose names hold `part` costs.
+fn report(unit: &str, part: &str, cost: fn(&Arm) -> f64) -> ExitCode {
+    println!("{:<46} {unit:>14} honest ones", "a body of 1 MiB");
     let (mut honest, mut worst) = (1.0, 0.0);
-    for arm in bodies::arms() {
+    for arm in bodies::arms().into_iter().filter(|arm| arm.rung.contains(part)) {
         let cost = cost(&arm);
         if arm.honest {
             println!("{}", arm.rung);
             honest = cost;
         }
         worst = f64::max(worst, cost / honest);
-        println!("  {:<42} {cost:>14.0} {:>8.2}", arm.name, cost / honest);
+        println!("  {:<44} {cost:>14.0} {:>11.2}", arm.name, cost / honest);
     }
     println!("the worst costs {worst:.2} honest ones; {MOST} may be");
     if worst > MOST { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -63,24 +66,14 @@ fn time(arm: &Arm) -> f64 {
     least.as_secs_f64() * 1e6
 }
 
+#[allow(clippy::cast_precision_loss, reason = "figures are for people")]
 fn instructions(arm: &Arm) -> f64 {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("callgrind.bounds");
-    let status = Command::new("valgrind")
-        .args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*bounds*measured*"])
-        .arg(format!("--callgrind-out-file={}", file.display()))
-        .arg(env::current_exe().expect("this program"))
-        .args(["--arm", arm.name])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    assert!(status.is_ok_and(|status| status.success()), "expected valgrind to run {}; is it installed?", arm.name);
-    let profile = fs::read_to_string(&file).expect("callgrind's profile");
-    let totals = profile.lines().rev().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
-    totals.expect("a line `totals:`")
+    callgrind::count(&format!("bounds {} {}", arm.rung, arm.name), &["--arm", arm.rung, arm.name]) as f64
 }
 
 /// Everything but what is measured, then that, once.
 fn run(arm: &Arm) -> Duration {
+    let body = (arm.body)();
     let gates = match arm.measured {
         Measured::Gate(rule) => format!("  gates: [{{name: rule, cel: '{rule}'}}]\n  limits:"),
         _ => "  limits:".to_owned(),
@@ -91,21 +84,28 @@ fn run(arm: &Arm) -> Duration {
         (limits, "{request: 2MiB, listing: 2MiB, answer: 2MiB}"),
         ("  capability_scopes: {\"tool:update\": [cases:write]}\n", ""),
     ];
-    let mut world = World::with(&edits, bodies::RECORDED);
+    let mut world = World::with(&edits, record::recorded(arm.tools));
     world.begin(true);
     let now = Now { instant: Instant::now(), unix: NOW };
     let mut exchange = Exchange::new(Arc::clone(&world.snapshot), "measured".to_owned(), now);
     let caller = world.caller(r#""email":"ana@acme.com","email_verified":true,"scope":"mcp""#, NOW + 3600);
     exchange.step(Event::RequestHeaders(head(arm.method, &arm.named)), now);
     exchange.step(Event::Identity(Ok(caller)), now);
-    match &arm.measured {
+    match arm.measured {
+        Measured::Claims => {
+            let claims = String::from_utf8(body).expect("text");
+            let work = || world.server().authenticator.vouched(&claims, NOW);
+            let (caller, took) = measured(work);
+            assert!(caller.is_ok(), "{}: {caller:?}", arm.name);
+            took
+        }
         Measured::Request => {
-            let (step, took) = measured(&mut exchange, Event::RequestBody(arm.body.clone()), now);
+            let (step, took) = measured(|| exchange.step(Event::RequestBody(body), now));
             arm.expect(&step);
             took
         }
         Measured::Gate(_) => {
-            let step = exchange.step(Event::RequestBody(arm.body.clone()), now);
+            let step = exchange.step(Event::RequestBody(body), now);
             assert_eq!(step.next, Next::Ask, "{}", arm.name);
             asked(&exchange).1
         }
@@ -114,36 +114,25 @@ fn run(arm: &Arm) -> Duration {
             assert_eq!(step.next, Next::Wait, "{}: {step:?}", arm.name);
             let headers = made(&[(":status", "200"), ("content-type", kind)]);
             exchange.step(Event::ResponseHeaders { headers, ends: false }, now);
-            let (step, took) =
-                measured(&mut exchange, Event::ResponseBody { bytes: arm.body.clone(), ends: true }, now);
+            let (step, took) = measured(|| exchange.step(Event::ResponseBody { bytes: body, ends: true }, now));
             arm.expect(&step);
             took
         }
     }
 }
 
-#[inline(never)]
-fn measured(exchange: &mut Exchange, event: Event, now: Now) -> (Step, Duration) {
-    let started = Instant::now();
-    let step = exchange.step(event, now);
-    (step, started.elapsed())
+fn measured<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    callgrind::collected(|| {
+        let started = Instant::now();
+        let done = work();
+        (done, started.elapsed())
+    })
 }
 
 fn asked(exchange: &Exchange) -> (Ruling, Duration) {
     let (server, question) = exchange.question().expect("a question");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut work = Box::pin(async move { server.gates.ask(&question).await });
-    measured_gates(&runtime, &mut work)
-}
-
-#[inline(never)]
-fn measured_gates(
-    runtime: &tokio::runtime::Runtime,
-    work: &mut (impl Future<Output = Ruling> + Unpin),
-) -> (Ruling, Duration) {
-    let started = Instant::now();
-    let ruling = runtime.block_on(work);
-    (ruling, started.elapsed())
+    measured(|| runtime.block_on(server.gates.ask(&question)))
 }
 
 impl Arm {

@@ -16,6 +16,7 @@
 
 mod arms;
 mod authz;
+#[path = "../callgrind/mod.rs"]
 mod callgrind;
 mod collector;
 mod cpu;

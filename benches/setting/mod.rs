@@ -129,6 +129,40 @@ pub(crate) fn answer(bytes: usize) -> Vec<u8> {
     with(bytes.checked_sub(empty).expect("expected a size that holds an empty answer"))
 }
 
+/// The headers that Envoy hands over for `message`, sent by an SDK's client.
+pub(crate) fn headers<'m>(message: &'m Value, authorization: &'m str) -> Vec<(&'static str, &'m str)> {
+    let headers = [
+        (":authority", "mcp.test"),
+        (":path", "/mcp"),
+        (":method", "POST"),
+        (":scheme", "http"),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", fixture::VERSION),
+        ("mcp-method", message["method"].as_str().expect("a method")),
+        ("mcp-name", message["params"]["name"].as_str().unwrap_or_default()),
+        ("authorization", authorization),
+        ("user-agent", "an-sdk/1.2.3 (linux; x64)"),
+        ("accept-encoding", "gzip, deflate, br"),
+        ("content-length", "1024"),
+        ("x-forwarded-for", "10.1.2.3"),
+        ("x-forwarded-proto", "https"),
+        ("x-request-id", "6f2e1f0e-43c5-4f4d-9d0a-6f0d3b8d9a11"),
+    ];
+    headers.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+}
+
+/// The headers of an answer of `length` bytes. Borrows the number written out.
+pub(crate) fn answer_headers(length: &str) -> [(&'static str, &str); 5] {
+    [
+        (":status", "200"),
+        ("content-type", "application/json"),
+        ("content-length", length),
+        ("date", "Mon, 30 Nov 2026 12:00:00 GMT"),
+        ("x-envoy-upstream-service-time", "0"),
+    ]
+}
+
 /// A listing of `tools` tools.
 pub(crate) fn listing(tools: usize) -> Vec<u8> {
     let tools: Vec<Value> = (0..tools).map(definition).collect();

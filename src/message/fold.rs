@@ -48,13 +48,13 @@ impl Known {
         if key.is_ascii() {
             return self.ascii_variant(key);
         }
-        let folded = ascii(key, |letter| std::iter::once(letter).default_case_fold());
+        let folded = ascii(key, folding);
         let found = |text: SmallVec<[u8; 64]>| {
             self.has_one_of(text.len())
                 .then(|| self.keys.iter().copied().find(|known| text.eq_ignore_ascii_case(known.as_bytes())))?
         };
         // Only these have capitals of ASCII and do not fold to it.
-        let in_capitals = || key.contains(['ı', 'İ']).then(|| ascii(key, capital))?;
+        let in_capitals = || key.contains(['ı', 'İ']).then(|| ascii(key, capitals_folding))?;
         folded.and_then(found).or_else(|| in_capitals().and_then(found))
     }
 
@@ -79,21 +79,44 @@ impl Known {
 
 /// The key with its letters outside of ASCII folded, when all of it is ASCII then and as short as [`Known`] keys are. Stops at
 /// the first letter that is not.
-fn ascii<L: Iterator<Item = char>>(key: &str, fold: impl Fn(char) -> L) -> Option<SmallVec<[u8; 64]>> {
+fn ascii(key: &str, fold: impl Fn(char) -> Option<&'static str>) -> Option<SmallVec<[u8; 64]>> {
     let mut text = SmallVec::new();
-    let mut push = |letter: char| {
-        let byte = u8::try_from(letter).ok().filter(|byte| byte.is_ascii() && text.len() < 63)?;
-        text.push(byte);
-        Some(())
-    };
     for letter in key.chars() {
-        if letter.is_ascii() {
-            push(letter)?;
+        if let Ok(byte @ ..0x80) = u8::try_from(letter) {
+            text.push(byte);
         } else {
-            fold(letter).try_for_each(&mut push)?;
+            text.extend_from_slice(fold(letter)?.as_bytes());
+        }
+        if text.len() > 63 {
+            return None;
         }
     }
     Some(text)
+}
+
+/// What a letter outside of ASCII is under full case folding, where all of that is ASCII: no others are.
+fn folding(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'ſ' => "s",
+        '\u{212a}' => "k",
+        'ß' | 'ẞ' => "ss",
+        'ﬀ' => "ff",
+        'ﬁ' => "fi",
+        'ﬂ' => "fl",
+        'ﬃ' => "ffi",
+        'ﬄ' => "ffl",
+        'ﬅ' | 'ﬆ' => "st",
+        _ => return None,
+    })
+}
+
+/// The same of its [`capital`]s, in small letters. The Kelvin sign and the capital sharp s are capitals themselves.
+fn capitals_folding(letter: char) -> Option<&'static str> {
+    match letter {
+        'ı' | 'İ' => Some("i"),
+        '\u{212a}' | 'ẞ' => None,
+        _ => folding(letter),
+    }
 }
 
 fn same_ascii(key: &str, known: &str) -> bool {

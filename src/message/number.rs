@@ -54,6 +54,9 @@ pub fn write_canonical(out: &mut Vec<u8>, text: &str) -> Result<(), Unrepresenta
 /// JSON numbers equal nothing.
 #[must_use]
 pub fn equal(a: &str, b: &str) -> bool {
+    if let (Some(a), Some(b)) = (plain(a), plain(b)) {
+        return a == b;
+    }
     let (Some(left), Some(right)) = (Decimal::parse(a), Decimal::parse(b)) else { return false };
     if left.is_zero() || right.is_zero() {
         return left.is_zero() && right.is_zero();
@@ -69,19 +72,43 @@ pub fn equal(a: &str, b: &str) -> bool {
 /// Whether a JSON number is an integer by value, as JSON Schema has it: `1.0` and `1e3` are, `1.5` and `1e-3` are not.
 #[must_use]
 pub fn is_integer(text: &str) -> bool {
-    Decimal::parse(text).is_some_and(|number| {
-        number.is_zero()
-            || match number.exponent {
-                Exponent::Exact(exponent) => exponent >= 0,
-                Exponent::Huge { negative } => !negative,
-            }
-    })
+    plain(text).is_some()
+        || Decimal::parse(text).is_some_and(|number| {
+            number.is_zero()
+                || match number.exponent {
+                    Exponent::Exact(exponent) => exponent >= 0,
+                    Exponent::Huge { negative } => !negative,
+                }
+        })
+}
+
+/// The value of a number of at most 18 digits and nothing else, which is nearly every one; `None` for all others.
+#[inline]
+fn plain(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > 18 || (digits.len() > 1 && digits.starts_with(b"0")) {
+        return None;
+    }
+    let mut value = 0_i64;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + i64::from(byte - b'0');
+    }
+    Some(if negative { -value } else { value })
 }
 
 /// The exact order of two JSON numbers; `None` when one of them is no JSON number or has an exponent of more than 30
 /// digits. Linear in the length of the texts.
 #[must_use]
 pub fn compare(a: &str, b: &str) -> Option<Ordering> {
+    if let (Some(a), Some(b)) = (plain(a), plain(b)) {
+        return Some(a.cmp(&b));
+    }
     let (left, right) = (Decimal::parse(a)?, Decimal::parse(b)?);
     let (sign, other) = (left.sign(), right.sign());
     if sign != other || sign == 0 {
@@ -114,7 +141,9 @@ pub fn is_multiple_of(value: &str, divisor: &str) -> Option<bool> {
     let Ok(shift) = u128::try_from(dividend.saturating_sub(exponent)) else { return Some(false) };
     // Both factors are below a modulus of 64 bits: no product leaves 128.
     let rest = value.digits().fold(0_u128, |rest, digit| (rest * 10 + u128::from(digit.wrapping_sub(b'0'))) % modulus);
-    Some((rest * power_of_ten(shift, modulus)).is_multiple_of(modulus))
+    // Ten has no other factors than two and five, and below 2^64 no number has either 64 times: beyond that, more tens
+    // divide by nothing more.
+    Some((rest * power_of_ten(shift.min(64), modulus)).is_multiple_of(modulus))
 }
 
 /// 10^`exponent` modulo `modulus`, which is neither zero nor beyond 64 bits.

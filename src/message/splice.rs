@@ -149,6 +149,10 @@ impl<'d> Edits<'d> {
         let before = self.dropped.len();
         for (index, item) in array.items().enumerate() {
             if !keep(index, item) {
+                if self.dropped.capacity() == 0 {
+                    // Room for a long listing at once; a hostile one grows it.
+                    self.dropped.reserve(array.len().min(4096));
+                }
                 self.dropped.push(Dropped { container: array, child: item.span().start });
             }
         }
@@ -206,6 +210,7 @@ impl<'d> Edits<'d> {
 
     /// One cut for each run of neighbours that go.
     fn cut_dropped(&mut self) {
+        self.cuts.reserve(self.dropped.len());
         for group in self.dropped.chunk_by(|a, b| a.container.span().start == b.container.span().start) {
             let Some(first) = group.first() else { continue };
             let mut gone = group.iter().map(|dropped| dropped.child).peekable();

@@ -14,6 +14,12 @@ use crate::message::number;
 /// objects differ in the one field `definition`.
 #[must_use]
 pub fn differences(old: Value<'_>, new: Value<'_>) -> Vec<String> {
+    first_differences(old, new, usize::MAX)
+}
+
+/// The first `most` of [`differences`]: a hostile definition may have a hundred thousand, and sorting them is dear.
+#[must_use]
+pub fn first_differences(old: Value<'_>, new: Value<'_>, most: usize) -> Vec<String> {
     // Allocates nothing for a definition that is unchanged, which is nearly every one of nearly every listing.
     if old.kind() != Kind::Object || new.kind() != Kind::Object {
         return if same(old, new) { Vec::new() } else { vec!["definition".to_owned()] };
@@ -33,9 +39,28 @@ pub fn differences(old: Value<'_>, new: Value<'_>) -> Vec<String> {
         let added = new.entries().filter_map(|(key, _)| key.as_str().filter(|_| counts(key)));
         differing.extend(added.filter(|name| old.get(name).is_none()));
     }
-    // A key is in an object once, so no name is here twice; a definition may have a hundred thousand that are new.
+    // A key is in an object once, so no name is here twice.
+    if differing.len() > most {
+        differing.select_nth_unstable(most);
+        differing.truncate(most);
+    }
     differing.sort_unstable();
     differing.into_iter().map(str::to_owned).collect()
+}
+
+/// Whether [`differences`] finds any, without naming them.
+#[must_use]
+pub fn differ(old: Value<'_>, new: Value<'_>) -> bool {
+    if old.kind() != Kind::Object || new.kind() != Kind::Object {
+        return !same(old, new);
+    }
+    let counts = |(key, _): &(Value<'_>, Value<'_>)| !LEFT_OUT.iter().any(|name| key.as_str() == Some(name));
+    // No key is in an object twice: as many members, and each of the old ones the same, leaves no room for a new one.
+    new.entries().filter(counts).count() != old.entries().filter(counts).count()
+        || old
+            .entries()
+            .filter(counts)
+            .any(|(key, value)| !new.get(key.as_str().unwrap_or_default()).is_some_and(|other| same(value, other)))
 }
 
 /// Whether two values are the same value, however they are spelled.

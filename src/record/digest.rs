@@ -37,10 +37,19 @@ impl Digest {
     /// # Errors
     /// [`DigestError`]: a number has no canonical form.
     pub fn of(definition: Value<'_>) -> Result<(Self, Vec<u8>), DigestError> {
-        let mut canonical = Vec::with_capacity(definition.raw().len());
-        canonical_without(definition, &LEFT_OUT, &mut canonical).map_err(|_| DigestError)?;
+        let canonical = canonical(definition)?;
         Ok((Self(Sha256::digest(&canonical).into()), canonical))
     }
+}
+
+/// The canonical form alone, for who only shows it.
+///
+/// # Errors
+/// As [`Digest::of`].
+pub fn canonical(definition: Value<'_>) -> Result<Vec<u8>, DigestError> {
+    let mut canonical = Vec::with_capacity(definition.raw().len());
+    canonical_without(definition, &LEFT_OUT, &mut canonical).map_err(|_| DigestError)?;
+    Ok(canonical)
 }
 
 impl fmt::Display for Digest {

@@ -38,9 +38,9 @@ use crate::policy::Label;
 
 pub use build::RecordFault;
 pub use changes::{Approved, Change, Changes, Difference, Field, Side};
-pub use compare::{differences, same};
+pub use compare::{differ, differences, first_differences, same};
 pub use definitions::{Definitions, DefinitionsFault};
-pub use digest::{Digest, DigestError, MalformedDigest};
+pub use digest::{Digest, DigestError, MalformedDigest, canonical};
 pub use listing::{Listed, Listing};
 pub use mirrored::Mirrored;
 pub use render::definitions_file;

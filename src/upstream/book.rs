@@ -14,19 +14,22 @@ pub(in crate::upstream) mod tests;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::message::json::Value;
 use crate::policy::{Kind, Label};
-use crate::record::{Digest, Entry, Listing, Record, differences};
+use crate::record::{Entry, Listing, Record, canonical, differ, differences, first_differences};
 
 /// How long "no longer offered" and "could not be listed" are remembered: so often at most can callers of something that
 /// is not there make us list the server.
 pub const NEGATIVE: Duration = Duration::from_secs(5);
 /// Most bytes that are kept of a definition which is not the recorded one: they are for a person to read.
 pub const SHOWN: usize = 32 * 1024;
+
+/// Most fields that are told of an entry that passes and differs; what the operator compares and approves is told whole.
+const FIELDS: usize = 256;
 
 /// What is known about a capability (ladder.md, rung 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +82,8 @@ pub struct Drift {
     pub label: Label,
     /// What was approved.
     pub recorded: Arc<Entry>,
-    /// What was offered in its place, in canonical form and cut after [`SHOWN`] bytes; `None` when nothing was.
+    /// What was offered in its place, in canonical form (where it is at most four times [`SHOWN`]) and cut after [`SHOWN`]
+    /// bytes; `None` when nothing was.
     pub offered: Option<Arc<str>>,
 }
 
@@ -93,6 +97,10 @@ pub struct Book {
     /// By kind and name apart, so that an entry of a listing is looked up without a label being made for it.
     slots: [HashMap<Box<str>, Slot>; 3],
     marks: [AtomicU64; 3],
+    /// Whether something became known of a kind since it was last marked stale; else there is nothing to forget.
+    known: [AtomicBool; 3],
+    /// Held while a kind's slots are marked.
+    marking: [Mutex<()>; 3],
 }
 
 #[derive(Debug)]
@@ -115,6 +123,9 @@ struct State {
     /// The text of the entry that last passed and matched: servers list the same bytes again and again, and equal bytes
     /// need no second comparison. Not kept when it is much longer than what was recorded ([`Slot::keeps`]).
     passed: Option<Box<str>>,
+    /// When a listing that passes condemned it last, and the fields it differed in. A listing may hold a name a hundred
+    /// thousand times: what is told about it is taken from the first entry that differs.
+    condemned: Option<(Instant, Arc<[String]>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,17 +145,35 @@ impl Book {
     pub fn new(record: &Record, interval: Duration) -> Self {
         let mut slots: [HashMap<Box<str>, Slot>; 3] = Default::default();
         for (label, entry) in record.entries() {
-            let state = State { at: None, standing: Standing::Unknown, told: false, offered: None, passed: None };
+            let state = State {
+                at: None,
+                standing: Standing::Unknown,
+                told: false,
+                offered: None,
+                passed: None,
+                condemned: None,
+            };
             let slot = Slot { label: label.clone(), entry: Arc::clone(entry), state: Mutex::new(state) };
             if let Some(of_kind) = slots.get_mut(index(label.kind())) {
                 of_kind.insert(label.name().into(), slot);
             }
         }
-        Self { interval, slots, marks: Default::default() }
+        let known = [(); 3].map(|()| AtomicBool::new(true));
+        Self { interval, slots, marks: Default::default(), known, marking: Default::default() }
     }
 
     fn slot(&self, kind: Kind, name: &str) -> Option<&Slot> {
         self.slots.get(index(kind))?.get(name)
+    }
+
+    /// A slot about to become known.
+    fn learn<'s>(&self, slot: &'s Slot) -> MutexGuard<'s, State> {
+        let state = slot.lock();
+        // Under the lock: a mark that has passed this slot already has taken the flag down before.
+        if let Some(known) = self.known.get(index(slot.label.kind())) {
+            known.store(true, Ordering::Release);
+        }
+        state
     }
 
     fn all(&self) -> impl Iterator<Item = &Slot> {
@@ -209,13 +238,25 @@ impl Book {
     pub fn observe(&self, kind: Kind, name: &str, entry: Value<'_>, now: Instant) -> (Sighting, Option<Event>) {
         let Some(slot) = self.slot(kind, name) else { return (Sighting::Unrecorded, None) };
         let text = entry.raw();
-        let again = slot.lock().passed.as_deref() == Some(text);
+        let (again, condemned) = {
+            let state = slot.lock();
+            (state.passed.as_deref() == Some(text), state.condemned_at(now))
+        };
         // Outside the lock, for it may take long.
-        let fields = if again { Vec::new() } else { differences(slot.entry.document().root(), entry) };
-        let mut state = slot.lock();
-        if !fields.is_empty() {
-            let offered = Some(shown(entry));
-            return (Sighting::Changed, state.condemn(Standing::Changed(fields.into()), offered, now, &slot.label));
+        let recorded = slot.entry.document().root();
+        let changed = match condemned {
+            _ if again => None,
+            Some((fields, offered)) => differ(recorded, entry).then_some((fields, offered)),
+            None => {
+                let fields = first_differences(recorded, entry, FIELDS);
+                (!fields.is_empty()).then(|| (fields.into(), shown(entry)))
+            }
+        };
+        let mut state = self.learn(slot);
+        if let Some((fields, offered)) = changed {
+            state.condemned = Some((now, Arc::clone(&fields)));
+            let event = state.condemn(Standing::Changed(fields), Some(offered), now, &slot.label);
+            return (Sighting::Changed, event);
         }
         if !again && slot.keeps(text) {
             state.passed = Some(text.into());
@@ -254,7 +295,7 @@ impl Book {
         let mut events = Vec::new();
         for slot in self.all().filter(|slot| listing.kinds.contains(&slot.label.kind())) {
             let label = &slot.label;
-            let mut state = slot.lock();
+            let mut state = self.learn(slot);
             events.extend(match found.get(label) {
                 None => state.condemn(Standing::Gone, None, read.end, label),
                 Some((fields, offered)) if !fields.is_empty() => {
@@ -274,6 +315,12 @@ impl Book {
     pub fn mark_stale(&self, kind: Kind) {
         if let Some(mark) = self.marks.get(index(kind)) {
             mark.fetch_add(1, Ordering::AcqRel);
+        }
+        // A server may cry so in every event, and a mark walks all of a kind: only what was learned since is forgotten. Who
+        // finds nothing to do waits for the mark that does it.
+        let _marking = self.marking.get(index(kind)).map(|own| own.lock().unwrap_or_else(PoisonError::into_inner));
+        if !self.known.get(index(kind)).is_some_and(|known| known.swap(false, Ordering::AcqRel)) {
+            return;
         }
         for slot in self.slots.get(index(kind)).into_iter().flat_map(HashMap::values) {
             let mut state = slot.lock();
@@ -335,6 +382,12 @@ impl Slot {
 }
 
 impl State {
+    /// What it was condemned for by an entry that passed at `now`, and what is told to be offered.
+    fn condemned_at(&self, now: Instant) -> Option<(Arc<[String]>, Arc<str>)> {
+        let (_, fields) = self.condemned.as_ref().filter(|(at, _)| *at == now)?;
+        Some((Arc::clone(fields), Arc::clone(self.offered.as_ref()?)))
+    }
+
     /// It does not match. Believed whenever it comes, also late.
     fn condemn(&mut self, standing: Standing, offered: Option<Arc<str>>, at: Instant, label: &Label) -> Option<Event> {
         let what = match &standing {
@@ -360,9 +413,14 @@ impl State {
     }
 }
 
-/// What is kept of a definition that is not the recorded one.
+/// What is kept of a definition that is not the recorded one. One that is much longer than what is kept stays as it is spelled:
+/// its order costs more than it tells.
 fn shown(definition: Value<'_>) -> Arc<str> {
-    let canonical = Digest::of(definition).ok().and_then(|(_, canonical)| String::from_utf8(canonical).ok());
+    if definition.raw().len() > SHOWN.saturating_mul(4) {
+        let text = definition.raw();
+        return text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default().into();
+    }
+    let canonical = canonical(definition).ok().and_then(|canonical| String::from_utf8(canonical).ok());
     let text = canonical.as_deref().unwrap_or_else(|| definition.raw());
     text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default().into()
 }

@@ -19,6 +19,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::setting;
 use crate::support::fixture;
 
 /// One exchange in the middle; over when dropped.
@@ -47,7 +48,7 @@ pub(crate) async fn subscribe(channel: Channel, token: &str) -> Exchange {
 pub(crate) async fn call(channel: Channel, message: &Value, token: &str, answer: &[u8]) {
     let mut exchange = ask(channel, message, token).await;
     let length = answer.len().to_string();
-    let headers = [(":status", "200"), ("content-type", "application/json"), ("content-length", length.as_str())];
+    let headers = setting::answer_headers(&length);
     // Envoy sends the body of an answer without waiting, and the head goes down with it.
     exchange.to.send(head(&headers, Phase::ResponseHeaders)).await.expect("the processor listens");
     let body = HttpBody { body: answer.to_vec(), end_of_stream: true, ..HttpBody::default() };
@@ -65,20 +66,8 @@ async fn ask(channel: Channel, message: &Value, token: &str) -> Exchange {
     let mut client = ExternalProcessorClient::new(channel);
     let from = client.process(ReceiverStream::new(requests)).await.expect("the processor takes a stream").into_inner();
     let mut exchange = Exchange { to, from };
-    let (method, bearer) = (message["method"].as_str().expect("a method"), format!("Bearer {token}"));
-    let headers = [
-        (":authority", "mcp.test"),
-        (":path", "/mcp"),
-        (":method", "POST"),
-        (":scheme", "http"),
-        ("content-type", "application/json"),
-        ("accept", "application/json, text/event-stream"),
-        ("mcp-protocol-version", fixture::VERSION),
-        ("mcp-method", method),
-        ("mcp-name", message["params"]["name"].as_str().unwrap_or_default()),
-        ("authorization", &bearer),
-    ];
-    let mut first = head(&headers, Phase::RequestHeaders);
+    let authorization = format!("Bearer {token}");
+    let mut first = head(&setting::headers(message, &authorization), Phase::RequestHeaders);
     first.attributes = attributes();
     first.protocol_config = Some(ProtocolConfiguration {
         request_body_mode: BodySendMode::Buffered.into(),
@@ -124,7 +113,7 @@ fn head(headers: &[(&str, &str)], phase: fn(HttpHeaders) -> Phase) -> Processing
         raw_value: value.as_bytes().to_vec(),
         ..HeaderValue::default()
     };
-    let headers = headers.iter().filter(|(_, value)| !value.is_empty()).map(header).collect();
+    let headers = headers.iter().map(header).collect();
     message_of(phase(HttpHeaders { headers: Some(HeaderMap { headers }), ..HttpHeaders::default() }))
 }
 

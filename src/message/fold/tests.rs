@@ -56,6 +56,17 @@ fn a_known_key_is_no_variant_of_another() {
     assert_eq!(BOTH.case_variant("Id"), Some("id"));
 }
 
+/// The short lists are the whole of Unicode's.
+#[test]
+fn no_other_letter_becomes_ascii() {
+    let all_ascii = |text: String| text.is_ascii().then(|| text.to_ascii_lowercase());
+    for letter in ('\u{80}'..=char::MAX).filter(|letter| !letter.is_ascii()) {
+        let folded = std::iter::once(letter).default_case_fold().collect::<String>();
+        assert_eq!(folding(letter).map(str::to_owned), all_ascii(folded), "{letter:?}");
+        assert_eq!(capitals_folding(letter).map(str::to_owned), all_ascii(capital(letter).collect()), "{letter:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn it_is_case_folding_of_both(a in "[a-zA-Zſßﬁ\u{212a}Σς]{0,4}", b in "[a-zA-Zſßﬁ\u{212a}Σς]{0,4}") {

@@ -355,6 +355,18 @@ proptest! {
 }
 
 proptest! {
+    /// Keys of a large object, which begin alike, end in zero bytes and are about as long as the pieces that are compared.
+    #[test]
+    fn the_first_key_that_repeats_is_found(keys in prop::collection::vec("(aaaaaaa){0,3}[a\\x00]{0,7}b?", 13..60)) {
+        let escaped = |key: &String| format!("\"{}\":0", key.replace('\0', "\\u0000"));
+        let members: Vec<String> = keys.iter().map(escaped).collect();
+        let mut seen = std::collections::HashSet::new();
+        let again = keys.iter().position(|key| !seen.insert(key));
+        let at = again.map(|again| 1 + members[..again].iter().map(|member| member.len() + 1).sum::<usize>());
+        let fault = read(&format!("{{{}}}", members.join(","))).err();
+        prop_assert_eq!(fault, at.map(|at| Fault { kind: FaultKind::DuplicateKey, at }));
+    }
+
     #[test]
     fn means_what_serde_json_means_and_every_span_reads_alone(value in testing::value(), seed: u64) {
         let text = testing::spell(&value, seed);

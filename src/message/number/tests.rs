@@ -96,6 +96,47 @@ fn work_does_not_follow_the_exponent() {
     assert_eq!(canonical("1e1000000000000").as_deref(), Some("1e1000000000000"));
 }
 
+/// Beyond 64 tens only the digits tell, however many more there are.
+#[test]
+fn multiples_with_long_exponents() {
+    let two_63 = "9223372036854775808";
+    for (value, divisor, multiple) in [
+        ("1e62", two_63, false),
+        ("1e63", two_63, true),
+        ("1e64", two_63, true),
+        ("1e65", two_63, true),
+        ("3e999999999999999999999999999999", two_63, true),
+        ("3e999999999999999999999999999999", "3", true),
+        ("1e999999999999999999999999999999", "3", false),
+        ("7e66", "21", false),
+        ("21e66", "21", true),
+        ("1e66", "1.25e-40", true),
+        ("1e66", "7450580596923828125", true),
+        ("1e26", "7450580596923828125", false),
+        ("1e27", "7450580596923828125", true),
+    ] {
+        assert_eq!(is_multiple_of(value, divisor), Some(multiple), "{value} {divisor}");
+    }
+}
+
+/// Short integers have a way of their own.
+#[test]
+fn short_and_long_integers_compare_alike() {
+    let numbers =
+        ["-1000000000000000000", "-999999999999999999", "-1", "0", "1", "999999999999999999", "1000000000000000000"];
+    for (n, one) in numbers.iter().enumerate() {
+        for (m, other) in numbers.iter().enumerate() {
+            assert_eq!(compare(one, other), Some(n.cmp(&m)), "{one} {other}");
+            assert_eq!(equal(one, other), n == m, "{one} {other}");
+            assert_eq!(compare(&format!("{one}.0"), other), Some(n.cmp(&m)), "{one} {other}");
+        }
+    }
+    for wrong in ["", "-", "01", "-01", "1x", "+1"] {
+        assert_eq!((compare(wrong, "1"), equal(wrong, wrong), is_integer(wrong)), (None, false, false), "{wrong}");
+    }
+    assert!(equal("-0", "0"));
+}
+
 /// mantissa × 10^exponent, written in one of many ways.
 fn spelling(mantissa: i64, exponent: i16, zeros: usize, point: usize) -> String {
     let digits = format!("{}{}", mantissa.unsigned_abs(), "0".repeat(zeros));

@@ -1,12 +1,15 @@
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-use super::{differences, same};
+use super::{differ, differences, first_differences, same};
 use crate::message::testing::{document, object, spell, value};
 use crate::record::Digest;
 
 fn told(old: &str, new: &str) -> Vec<String> {
-    differences(document(old).root(), document(new).root())
+    let (old, new) = (document(old), document(new));
+    let told = differences(old.root(), new.root());
+    assert_eq!(differ(old.root(), new.root()), !told.is_empty());
+    told
 }
 
 #[test]
@@ -40,6 +43,19 @@ fn every_other_field_counts_on_both_sides() {
 }
 
 #[test]
+fn the_first_of_many_names_are_the_first_in_order() {
+    let members = (0..1000).rev().map(|n| format!("\"{n:03}\": 0")).collect::<Vec<_>>().join(",");
+    let (none, many) = (document("{}"), document(&format!("{{{members}}}")));
+    let names: Vec<String> = (0..1000).map(|n| format!("{n:03}")).collect();
+    for (old, new) in [(&none, &many), (&many, &none)] {
+        assert_eq!(differences(old.root(), new.root()), names);
+        for most in [1, 256, 999, 1000, 1001] {
+            assert_eq!(first_differences(old.root(), new.root(), most), names[..most.min(1000)]);
+        }
+    }
+}
+
+#[test]
 fn numbers_compare_by_value_and_never_round() {
     for (one, other, equal) in [
         ("9007199254740993", "9007199254740992", false),
@@ -63,6 +79,7 @@ proptest! {
             let (a, b) = (document(&spell(a, seed)), document(&spell(b, seed.rotate_left(17))));
             let digest = |document: &crate::message::json::Document| Digest::of(document.root()).expect("canonical").0;
             prop_assert_eq!(differences(a.root(), b.root()).is_empty(), digest(&a) == digest(&b));
+            prop_assert_eq!(differ(a.root(), b.root()), digest(&a) != digest(&b));
         }
     }
 

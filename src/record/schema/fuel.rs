@@ -34,16 +34,37 @@ pub(super) struct Budget {
     pub(super) names: u64,
 }
 
-#[derive(Clone, Copy)]
+/// What is left, in a cell each: a look writes one number.
 struct State {
-    budget: Budget,
+    looks: Cell<u64>,
+    reading: Cell<u64>,
+    text: Cell<u64>,
+    names: Cell<u64>,
     /// The address that the stack must not grow past; stacks grow downwards wherever this builds.
-    lowest: usize,
+    lowest: Cell<usize>,
+}
+
+impl State {
+    fn replace(&self, Budget { looks, reading, text, names }: Budget, lowest: usize) -> (Budget, usize) {
+        let before = Budget {
+            looks: self.looks.replace(looks),
+            reading: self.reading.replace(reading),
+            text: self.text.replace(text),
+            names: self.names.replace(names),
+        };
+        (before, self.lowest.replace(lowest))
+    }
 }
 
 thread_local! {
-    static STATE: Cell<State> = const {
-        Cell::new(State { budget: Budget { looks: u64::MAX, reading: u64::MAX, text: 0, names: 0 }, lowest: 0 })
+    static STATE: State = const {
+        State {
+            looks: Cell::new(u64::MAX),
+            reading: Cell::new(u64::MAX),
+            text: Cell::new(0),
+            names: Cell::new(0),
+            lowest: Cell::new(0),
+        }
     };
 }
 
@@ -52,10 +73,10 @@ thread_local! {
 /// # Errors
 /// [`Exhausted`]: it was stopped.
 pub(super) fn within<T>(budget: Budget, work: impl FnOnce() -> T) -> Result<T, Exhausted> {
-    let before = STATE.replace(State { budget, lowest: here().saturating_sub(STACK) });
+    let (before, lowest) = STATE.with(|state| state.replace(budget, here().saturating_sub(STACK)));
     // The validator keeps no state between checks, and what this one built is dropped by the unwinding.
     let outcome = catch_unwind(AssertUnwindSafe(work));
-    STATE.set(before);
+    STATE.with(|state| state.replace(before, lowest));
     outcome.map_err(|payload| match payload.downcast::<Exhausted>() {
         Ok(exhausted) => *exhausted,
         // A true panic stays one; the front door refuses for it.
@@ -72,35 +93,39 @@ pub(super) fn look() {
 /// A look that costs as much as `more` others on top.
 #[inline]
 pub(super) fn looks(more: usize) {
-    let mut state = STATE.get();
-    match state.budget.looks.checked_sub(count(more).saturating_add(1)) {
-        Some(left) if here() >= state.lowest => {
-            state.budget.looks = left;
-            STATE.set(state);
+    let enough = STATE.with(|state| match state.looks.get().checked_sub(count(more).saturating_add(1)) {
+        Some(left) if here() >= state.lowest.get() => {
+            state.looks.set(left);
+            true
         }
-        _ => give_up(),
+        _ => false,
+    });
+    if !enough {
+        give_up();
     }
 }
 
 /// The reading of a string of so many bytes.
 #[inline]
 pub(super) fn text(bytes: usize) {
-    read(bytes, |budget| budget.text);
+    read(bytes, |state| state.text.get());
 }
 
 /// The reading of a member's name of so many bytes.
 #[inline]
 pub(super) fn name(bytes: usize) {
     look();
-    read(bytes, |budget| budget.names);
+    read(bytes, |state| state.names.get());
 }
 
-fn read(bytes: usize, each: impl FnOnce(&Budget) -> u64) {
-    let mut state = STATE.get();
-    let cost = count(bytes).saturating_mul(each(&state.budget));
-    let Some(left) = state.budget.reading.checked_sub(cost) else { give_up() };
-    state.budget.reading = left;
-    STATE.set(state);
+fn read(bytes: usize, each: impl FnOnce(&State) -> u64) {
+    let enough = STATE.with(|state| {
+        let cost = count(bytes).saturating_mul(each(state));
+        state.reading.get().checked_sub(cost).map(|left| state.reading.set(left)).is_some()
+    });
+    if !enough {
+        give_up();
+    }
 }
 
 fn count(units: usize) -> u64 {
@@ -108,6 +133,7 @@ fn count(units: usize) -> u64 {
 }
 
 /// Ends the check without an answer.
+#[cold]
 pub(super) fn give_up() -> ! {
     resume_unwind(Box::new(Exhausted))
 }

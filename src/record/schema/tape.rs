@@ -119,10 +119,18 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     }
 
     fn as_number(&self) -> Option<Decimal<'a>> {
-        self.of_kind(Kind::Number).map(|value| {
-            fuel::looks(value.raw().len() / 16);
-            Decimal(value.raw())
-        })
+        let Self::Value(value) = self else {
+            fuel::look();
+            return None;
+        };
+        if value.kind() != Kind::Number {
+            fuel::look();
+            return None;
+        }
+        // One look at what it is and one at the digits, paid for at once.
+        let text = value.raw();
+        fuel::looks((text.len() / 16).saturating_add(1));
+        Some(Decimal(text))
     }
 
     fn as_boolean(&self) -> Option<bool> {

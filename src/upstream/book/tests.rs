@@ -172,6 +172,46 @@ fn list_changed_makes_its_kind_stale_also_for_a_listing_under_way() {
 }
 
 #[test]
+fn every_mark_counts_for_what_was_learned_before_it() {
+    let shelf = Shelf::new();
+    let learn: [&dyn Fn(u64); 2] =
+        [&|seconds| drop(shelf.settle(&HONEST, seconds)), &|seconds| drop(shelf.see("b", HONEST[1].1, seconds))];
+    for (seconds, learn) in (0..6).zip(learn.into_iter().cycle()) {
+        learn(seconds);
+        assert_eq!(shelf.verdict("b", seconds), Verdict::Fresh);
+        // The second of two in a row has nothing to do, and is a mark all the same.
+        let before = shelf.book.marks();
+        shelf.book.mark_stale(Kind::Tool);
+        assert_eq!(shelf.verdict("b", seconds), Verdict::Stale);
+        shelf.book.mark_stale(Kind::Tool);
+        assert_eq!(
+            (shelf.verdict("b", seconds), shelf.book.marks()),
+            (Verdict::Stale, [before[0] + 2, before[1], before[2]])
+        );
+    }
+    shelf.see("a", CHANGED, 7);
+    shelf.book.mark_stale(Kind::Tool);
+    assert_eq!(shelf.verdict("a", 7), Verdict::Stale, "a condemnation is learned too");
+}
+
+#[test]
+fn a_name_again_and_again_in_one_listing_is_told_by_its_first_change() {
+    let shelf = Shelf::new();
+    assert_eq!(shelf.see("a", CHANGED, 1).0, Sighting::Changed);
+    assert_eq!(shelf.see("a", r#"{"name":"a","max":3}"#, 1), (Sighting::Changed, None));
+    assert_eq!(shelf.verdict("a", 1), changed(&["description", "max"]));
+    // One that matches between them does not hide the next.
+    assert_eq!(shelf.see("a", HONEST[0].1, 1).0, Sighting::Matches);
+    assert_eq!(shelf.verdict("a", 1), Verdict::Stale);
+    assert_eq!(shelf.see("a", r#"{"name":"a","max":3}"#, 1), (Sighting::Changed, None));
+    assert_eq!(shelf.verdict("a", 1), changed(&["description", "max"]));
+    // The next listing is told by its own.
+    assert_eq!(shelf.see("a", r#"{"name":"a","max":3}"#, 2), (Sighting::Changed, None));
+    assert_eq!(shelf.verdict("a", 2), changed(&["max"]));
+    assert_eq!(shelf.book.drifts()[0].offered.as_deref(), Some(r#"{"max":3,"name":"a"}"#));
+}
+
+#[test]
 fn the_newer_word_counts() {
     let shelf = Shelf::new();
     shelf.see("a", CHANGED, 5);
