@@ -114,7 +114,7 @@ impl Side {
         });
         let took = began.elapsed().as_secs_f64();
         // The current-thread runtime must run for the connections' own traffic.
-        runtime.block_on(tokio::time::sleep(REST));
+        runtime.block_on(async { tokio::time::sleep(REST).await });
         let each = (self.kilobytes("VmRSS") - idle) / self.count as f64;
         // Of a few it says little: whole pages are counted.
         let verdict = if self.count < 10_000 { String::new() } else { super::against(each <= 24.0, "<= 24 KiB") };
@@ -127,7 +127,7 @@ impl Side {
     /// Ends its subscriptions, and tells what is left of them.
     fn close(&mut self, runtime: &Runtime) {
         self.open.clear();
-        runtime.block_on(tokio::time::sleep(REST));
+        runtime.block_on(async { tokio::time::sleep(REST).await });
         let rest = self.kilobytes("VmRSS") / 1024.0;
         println!("memory after {} subscriptions ended (RSS): {rest:.1} MiB", self.count);
     }
