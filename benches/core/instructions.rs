@@ -76,7 +76,7 @@ const DECISION: u64 = 73_800;
 /// Runs this part, to be counted by callgrind.
 pub(crate) fn run(name: &str) -> ExitCode {
     let (_, _, run) = PARTS.iter().find(|(own, ..)| *own == name).expect("a part");
-    run(Counter);
+    run(Counter { times: TIMES });
     ExitCode::SUCCESS
 }
 
@@ -110,7 +110,10 @@ pub(crate) fn gate(some: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-struct Counter;
+/// Runs a part so often, for callgrind to count.
+struct Counter {
+    times: u64,
+}
 
 impl Counter {
     /// Counts `work` on what `input` makes, which is not counted.
@@ -118,7 +121,7 @@ impl Counter {
         for _ in 0..WARM {
             drop(work(input()));
         }
-        for _ in 0..TIMES {
+        for _ in 0..self.times {
             let input = input();
             drop(callgrind::collected(|| work(input)));
         }
