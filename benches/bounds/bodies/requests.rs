@@ -2,6 +2,11 @@
 
 use super::{CURRENT, Measured, Rung, SIZE, TOKEN, honest_arguments, list, list_within, many, message, padded};
 
+/// As many as fit.
+fn items(item: fn(usize) -> String) -> String {
+    list_within(TOKEN, TOKEN, item)
+}
+
 /// A small body: the honest one is what identity providers write.
 pub(super) fn claims() -> Rung {
     let mut rung = Rung::of("6, a token that says 8 KiB");
@@ -9,16 +14,15 @@ pub(super) fn claims() -> Rung {
         let own = r#""iss":"https://auth.acme.com","aud":"https://mcp.acme.com/mcp","sub":"someone","exp":1900000000"#;
         format!(r#"{{{own},"email":"ana@acme.com","email_verified":true,{members}}}"#).into_bytes()
     };
-    let items = |item: &dyn Fn(usize) -> String| list_within(TOKEN, TOKEN, item);
-    let mut arm = |name, members: fn(&dyn Fn(&dyn Fn(usize) -> String) -> String) -> String| {
-        rung.arm(name, ("", ""), Measured::Claims, move || claims(members(&items)), None);
+    let mut arm = |name, members: fn() -> String| {
+        rung.arm(name, ("", ""), Measured::Claims, move || claims(members()), None);
     };
-    arm("groups", |items| format!(r#""groups":[{}],"scope":"mcp""#, items(&|n| format!("\"emea-support-{n}\""))));
-    arm("short groups", |items| format!(r#""groups":[{}],"scope":"mcp""#, items(&|n| format!("\"{n:x}\""))));
-    arm("short claims", |items| format!(r#"{},"scope":"mcp""#, items(&|n| format!("\"{n:x}\":0"))));
-    arm("escaped claims", |items| format!(r#"{},"scope":"mcp""#, items(&|n| format!("\"\\u0061{n:x}\":0"))));
-    arm("short scopes", |items| format!(r#""scope":["mcp",{}]"#, items(&|n| format!("\"{n:x}\""))));
-    arm("empty scopes", |items| format!(r#""scope":"mcp {}""#, items(&|_| "    ".into())));
+    arm("groups", || format!(r#""groups":[{}],"scope":"mcp""#, items(|n| format!("\"emea-support-{n}\""))));
+    arm("short groups", || format!(r#""groups":[{}],"scope":"mcp""#, items(|n| format!("\"{n:x}\""))));
+    arm("short claims", || format!(r#"{},"scope":"mcp""#, items(|n| format!("\"{n:x}\":0"))));
+    arm("escaped claims", || format!(r#"{},"scope":"mcp""#, items(|n| format!("\"\\u0061{n:x}\":0"))));
+    arm("short scopes", || format!(r#""scope":["mcp",{}]"#, items(|n| format!("\"{n:x}\""))));
+    arm("empty scopes", || format!(r#""scope":"mcp {}""#, items(|_| "    ".into())));
     rung
 }
 
