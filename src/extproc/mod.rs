@@ -6,5 +6,4 @@
 
 pub mod listen;
 pub mod service;
-#[allow(missing_docs, clippy::pedantic, reason = "the gRPC service is generated")]
 pub mod wire;

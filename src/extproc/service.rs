@@ -129,10 +129,7 @@ impl Shared {
 impl ExternalProcessor for Service {
     type ProcessStream = Pin<Box<dyn Stream<Item = Result<Reply, Status>> + Send>>;
 
-    async fn process(
-        &self,
-        request: Request<Streaming<Event>>,
-    ) -> Result<Response<Self::ProcessStream>, Status> {
+    async fn process(&self, request: Request<Streaming<Event>>) -> Result<Response<Self::ProcessStream>, Status> {
         let session = Session::new(Arc::clone(&self.shared), request.into_inner());
         Ok(Response::new(Box::pin(unfold(Box::new(session), Session::next))))
     }

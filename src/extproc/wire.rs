@@ -13,4 +13,9 @@ mod write;
 
 pub use codec::Codec;
 
-include!(concat!(env!("OUT_DIR"), "/envoy.service.ext_proc.v3.ExternalProcessor.rs"));
+pub use generated::external_processor_server;
+
+#[allow(missing_docs, clippy::all, clippy::pedantic, reason = "the gRPC service is generated, by build.rs")]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/envoy.service.ext_proc.v3.ExternalProcessor.rs"));
+}

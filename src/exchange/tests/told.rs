@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Event, Play};
-use crate::message::headers::{Header, HeaderRef, Headers};
 use crate::exchange::Exchange;
 use crate::ladder::testing::{World, message, post, world};
+use crate::message::headers::{Header, HeaderRef, Headers};
 use crate::refusal::{Reason, Rung};
 use crate::telemetry::record::{Outcome, Passage, Record, Trails, Wait};
 

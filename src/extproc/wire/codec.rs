@@ -58,7 +58,7 @@ impl Decoder for Codec {
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Event>, Status> {
         let bytes = from.copy_to_bytes(from.remaining());
         // The stream ends with this, so that Envoy refuses what it belongs to.
-        let read = read::event(bytes).map_err(|_| Status::internal("the message is not one that Envoy sends"));
+        let read = read::event(&bytes).map_err(|_| Status::internal("the message is not one that Envoy sends"));
         read.map(Some)
     }
 

@@ -102,7 +102,7 @@ pub(super) fn once<T>(field: &mut Option<T>, value: T) -> Result<(), Malformed> 
 /// How many bytes a varint takes.
 pub(super) const fn varint_len(number: u64) -> usize {
     // One for each seven bits that are begun; zero takes one too.
-    ((64 - (number | 1).leading_zeros() as usize) + 6) / 7
+    (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// How many bytes a field of `inner` bytes takes with its key and its length. Numbers of fields are below 16 here, so that a key

@@ -26,23 +26,23 @@ const JWT_AUTHN: &[u8] = b"envoy.filters.http.jwt_authn";
 const NO_TEXT: &str = "Envoy sent a header whose name is no text";
 
 /// The event that a message of Envoy's is.
-pub(super) fn event(bytes: Bytes) -> Result<Event, Malformed> {
-    let message = Message::read(&bytes)?;
+pub(super) fn event(bytes: &Bytes) -> Result<Event, Malformed> {
+    let message = Message::read(bytes)?;
     let Some((phase, place)) = message.phase.clone() else {
         return Ok(Event::Fault("Envoy sent a message of a kind that is not known here"));
     };
     Ok(match phase {
         Phase::RequestHeaders => {
-            let (headers, ends) = headers(&bytes, place)?;
-            request_headers(&bytes, &message, headers, ends)
+            let (headers, ends) = headers(bytes, place)?;
+            request_headers(bytes, &message, headers, ends)
         }
-        Phase::ResponseHeaders => match headers(&bytes, place)? {
+        Phase::ResponseHeaders => match headers(bytes, place)? {
             (Some(headers), ends) => Event::ResponseHeaders { headers, ends },
             (None, _) => Event::Fault(NO_TEXT),
         },
-        Phase::RequestBody => Event::RequestBody(body(&bytes, place)?.0),
+        Phase::RequestBody => Event::RequestBody(body(bytes, place)?.0),
         Phase::ResponseBody => {
-            let (bytes, ends) = body(&bytes, place)?;
+            let (bytes, ends) = body(bytes, place)?;
             Event::ResponseBody { bytes, ends }
         }
         Phase::RequestTrailers => Event::Fault("Envoy sent request trailers: set request_trailer_mode: SKIP"),

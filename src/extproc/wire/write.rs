@@ -79,7 +79,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A field of the oneof that is a HeadersResponse or a BodyResponse: in both, `response` is a CommonResponse under 1.
+    /// A field of the oneof that is a `HeadersResponse` or a `BodyResponse`: in both, `response` is a `CommonResponse` under 1.
     fn common<B: BufMut>(&self, out: &mut B, field: u8, write: impl FnOnce(&mut B)) {
         if self.inner == 0 {
             return begin(out, field, 0);
@@ -102,7 +102,7 @@ fn mutation_len(edits: &HeaderEdits) -> usize {
     set.chain(removed).sum()
 }
 
-/// `HeaderMutation.set_headers`, one of them: a HeaderValueOption, whose `header` is a HeaderValue.
+/// `HeaderMutation.set_headers`, one of them: a `HeaderValueOption`, whose `header` is a `HeaderValue`.
 fn set_len(name: &str, value: impl AsRef<[u8]>) -> usize {
     field_len(field_len(header_len(name, value.as_ref())))
 }
@@ -146,7 +146,7 @@ fn write_piece(out: &mut impl BufMut, piece: &[u8], ends: bool) {
     }
 }
 
-/// `ImmediateResponse`: `status` (an HttpStatus, whose `code` is 1), `headers`, `body`, `details`.
+/// `ImmediateResponse`: `status` (an `HttpStatus`, whose `code` is 1), `headers`, `body`, `details`.
 fn immediate_len(immediate: &Immediate) -> usize {
     field_len(number_len(immediate.status.into()))
         + field_len(immediate_headers_len(immediate))

@@ -91,3 +91,10 @@ proptest! {
         prop_assert!(contains(&text));
     }
 }
+
+#[test]
+fn the_table_of_letters_says_what_unicode_says() {
+    for c in (0..=0x1_FFFF).filter_map(char::from_u32) {
+        assert_eq!(LETTERS.has(c), script(c).is_some() && is_letter(c), "U+{:04X}", u32::from(c));
+    }
+}

@@ -1,5 +1,5 @@
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use proptest::prelude::*;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 use super::*;
 

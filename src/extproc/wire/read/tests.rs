@@ -17,7 +17,7 @@ const JWT_NAME: &str = "envoy.filters.http.jwt_authn";
 
 /// What is read of a message of Envoy's.
 fn read(message: &envoy::ProcessingRequest) -> Event {
-    event(message.encode_to_vec().into()).expect("the same wire format")
+    event(&message.encode_to_vec().into()).expect("the same wire format")
 }
 
 fn phase(request: Phase) -> envoy::ProcessingRequest {
@@ -165,7 +165,7 @@ fn every_other_phase_is_the_event_of_its_name() {
 /// The message with each `~` in it made a byte that is in no text.
 fn spoiled(message: &envoy::ProcessingRequest) -> Event {
     let bytes: Vec<u8> = message.encode_to_vec().iter().map(|byte| if *byte == b'~' { 0xff } else { *byte }).collect();
-    event(bytes.into()).expect("the same wire format")
+    event(&bytes.into()).expect("the same wire format")
 }
 
 #[test]
@@ -176,8 +176,7 @@ fn what_is_no_text_is_a_fault_and_never_nearly_the_same() {
     let request = || phase(Phase::RequestHeaders(headers(&[], true)));
     for name in ["xds.route_name", "xds.cluster_name", "connection.uri_san_peer_certificate"] {
         let said = structure([(name, text_value("cases~"))]);
-        let message =
-            envoy::ProcessingRequest { attributes: HashMap::from([(FILTER_NAME.into(), said)]), ..request() };
+        let message = envoy::ProcessingRequest { attributes: HashMap::from([(FILTER_NAME.into(), said)]), ..request() };
         assert!(matches!(spoiled(&message), Event::Fault(_)), "{name}");
         assert!(matches!(read(&message), Event::RequestHeaders(_)), "{name}");
     }
@@ -195,16 +194,19 @@ fn what_is_no_text_is_a_fault_and_never_nearly_the_same() {
 #[test]
 fn what_may_be_there_once_and_comes_twice_is_no_message() {
     let head = phase(Phase::RequestHeaders(headers(&[(":path", "", b"/mcp")], false))).encode_to_vec();
-    let config = envoy::ProtocolConfiguration { request_body_mode: BodySendMode::Buffered as i32, ..Default::default() };
+    let config =
+        envoy::ProtocolConfiguration { request_body_mode: BodySendMode::Buffered as i32, ..Default::default() };
     let config = envoy::ProcessingRequest { protocol_config: Some(config), ..Default::default() }.encode_to_vec();
-    let body = phase(Phase::RequestBody(envoy::HttpBody { body: b"{}".to_vec(), ..Default::default() })).encode_to_vec();
+    let body =
+        phase(Phase::RequestBody(envoy::HttpBody { body: b"{}".to_vec(), ..Default::default() })).encode_to_vec();
     for twice in [[head.as_slice(), &head], [&head, &body], [&body, &head], [&config, &config]] {
-        assert_eq!(event(twice.concat().into()).err(), Some(Malformed));
+        assert_eq!(event(&twice.concat().into()).err(), Some(Malformed));
     }
-    assert!(matches!(event([head, config].concat().into()), Ok(Event::RequestHeaders(_))));
+    assert!(matches!(event(&[head, config].concat().into()), Ok(Event::RequestHeaders(_))));
     // A value where text should be, and text where a value should be.
-    for bytes in [&[0x10, 1][..], &[0x4a, 0x02, 0x08, 0x01], &[0x22, 0x02, 0x08, 0x01], &[0x22, 0x03, 0x12, 0x01, 0x01]] {
-        assert_eq!(event(Bytes::copy_from_slice(bytes)).err(), Some(Malformed), "{bytes:?}");
+    for bytes in [&[0x10, 1][..], &[0x4a, 0x02, 0x08, 0x01], &[0x22, 0x02, 0x08, 0x01], &[0x22, 0x03, 0x12, 0x01, 0x01]]
+    {
+        assert_eq!(event(&Bytes::copy_from_slice(bytes)).err(), Some(Malformed), "{bytes:?}");
     }
 }
 
@@ -224,7 +226,7 @@ proptest! {
     /// Bytes that are no message are refused or are an event; never a panic.
     #[test]
     fn any_bytes_are_an_event_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        drop(event(bytes.into()));
+        drop(event(&bytes.into()));
     }
 
     /// A message of Envoy's with some bytes changed is never read otherwise than Envoy's own types read it.
@@ -243,7 +245,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        let ours = event(bytes.clone().into());
+        let ours = event(&bytes.clone().into());
         // What their types refuse or repeat, ours may refuse too; what ours accept, theirs read the same.
         let Ok(Event::RequestHeaders(head)) = ours else { return Ok(()) };
         let Ok(theirs) = envoy::ProcessingRequest::decode(bytes.as_slice()) else { return Ok(()) };

@@ -14,8 +14,8 @@ use prost::Message as _;
 use super::*;
 use crate::exchange::{Immediate, Verdict};
 
-fn read(reply: Reply) -> envoy::ProcessingResponse {
-    let (message, mut bytes) = (Message::of(&reply), Vec::new());
+fn read(reply: &Reply) -> envoy::ProcessingResponse {
+    let (message, mut bytes) = (Message::of(reply), Vec::new());
     message.write(&mut bytes);
     assert_eq!(message.len(), bytes.len());
     envoy::ProcessingResponse::decode(bytes.as_slice()).expect("the same wire format")
@@ -59,18 +59,18 @@ fn every_reply_is_the_message_that_envoy_reads() {
     ]));
     let body = Phase::RequestBody(envoy::BodyResponse { response: edited() });
     assert_eq!(
-        read(Reply::RequestBody { edits: edits(), verdict: said.clone() }),
+        read(&Reply::RequestBody { edits: edits(), verdict: said.clone() }),
         envoy::ProcessingResponse { response: Some(body), dynamic_metadata: all.clone(), ..Default::default() }
     );
     let head = Phase::RequestHeaders(envoy::HeadersResponse { response: None });
     let undecided = Some(metadata_of(&[("decided", GoogleKind::BoolValue(false)), ("server", text(""))]));
     assert_eq!(
-        read(Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: verdict(false, None) }),
+        read(&Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: verdict(false, None) }),
         envoy::ProcessingResponse { response: Some(head), dynamic_metadata: undecided, ..Default::default() }
     );
     let answer = Phase::ResponseHeaders(envoy::HeadersResponse { response: edited() });
     assert_eq!(
-        read(Reply::ResponseHeaders { edits: edits() }),
+        read(&Reply::ResponseHeaders { edits: edits() }),
         envoy::ProcessingResponse { response: Some(answer), ..Default::default() }
     );
     for ends in [true, false] {
@@ -80,13 +80,13 @@ fn every_reply_is_the_message_that_envoy_reads() {
         let response = Some(envoy::CommonResponse { body_mutation, ..Default::default() });
         let piece = Phase::ResponseBody(envoy::BodyResponse { response });
         assert_eq!(
-            read(Reply::ResponseBody { bytes: b"ab".to_vec(), ends }),
+            read(&Reply::ResponseBody { bytes: b"ab".to_vec(), ends }),
             envoy::ProcessingResponse { response: Some(piece), ..Default::default() }
         );
     }
     let trailers = Phase::ResponseTrailers(envoy::TrailersResponse::default());
     assert_eq!(
-        read(Reply::ResponseTrailers),
+        read(&Reply::ResponseTrailers),
         envoy::ProcessingResponse { response: Some(trailers), ..Default::default() }
     );
     let immediate = Phase::ImmediateResponse(envoy::ImmediateResponse {
@@ -97,7 +97,7 @@ fn every_reply_is_the_message_that_envoy_reads() {
         ..Default::default()
     });
     assert_eq!(
-        read(Reply::Immediate(Immediate {
+        read(&Reply::Immediate(Immediate {
             status: 403,
             headers: vec![("x-a", "b".to_owned())],
             body: b"{}".to_vec(),
@@ -109,7 +109,7 @@ fn every_reply_is_the_message_that_envoy_reads() {
 }
 
 /// The two keys of the second lock, as a reply sets them.
-fn keys(reply: Reply) -> (Option<bool>, Option<String>) {
+fn keys(reply: &Reply) -> (Option<bool>, Option<String>) {
     let metadata = read(reply).dynamic_metadata.expect("metadata");
     let Some(GoogleKind::StructValue(ours)) = metadata.fields["portcullis"].kind.clone() else {
         panic!("expected a struct")
@@ -142,17 +142,17 @@ fn verdict(decided: bool, server: Option<&str>) -> Verdict {
 #[test]
 fn what_an_earlier_filter_planted_is_overwritten_before_and_with_the_verdict() {
     let undecided = Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: verdict(false, None) };
-    assert_eq!(keys(undecided), (Some(false), Some(String::new())));
+    assert_eq!(keys(&undecided), (Some(false), Some(String::new())));
     let passed = Reply::RequestHeaders { edits: HeaderEdits::default(), verdict: verdict(true, None) };
-    assert_eq!(keys(passed), (Some(true), Some(String::new())));
+    assert_eq!(keys(&passed), (Some(true), Some(String::new())));
     let allowed = Reply::RequestBody { edits: HeaderEdits::default(), verdict: verdict(true, Some("cases")) };
-    assert_eq!(keys(allowed), (Some(true), Some("cases".to_owned())));
+    assert_eq!(keys(&allowed), (Some(true), Some("cases".to_owned())));
 }
 
 /// Envoy reads nothing else of such a message, and nothing in it may look like a verdict.
 #[test]
 fn more_time_is_no_reply() {
-    let message = read(Reply::MoreTime(Duration::from_millis(2500)));
+    let message = read(&Reply::MoreTime(Duration::from_millis(2500)));
     let time = message.override_message_timeout.expect("a time");
     assert_eq!((time.seconds, time.nanos), (2, 500_000_000));
     assert_eq!((message.response, message.dynamic_metadata), (None, None));
