@@ -67,7 +67,19 @@ impl<'a> Fields<'a> {
         Ok(Some((key >> 3, value)))
     }
 
+    /// Nearly every number here is of one byte: keys, and the lengths of short texts.
+    #[inline]
     fn varint(&mut self) -> Result<u64, Malformed> {
+        match self.all.get(self.left.start) {
+            Some(byte) if *byte < 0x80 && !self.left.is_empty() => {
+                self.left.start += 1;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut number = 0;
         let bytes = self.all.get(self.left.clone()).ok_or(Malformed)?;
         for (at, byte) in bytes.iter().take(10).enumerate() {
