@@ -126,7 +126,8 @@ fn options(words: &[String]) -> Option<Options> {
             _ => return None,
         }
     }
-    Some(options)
+    // Ratios need every arm: asked for without instructions it would do nothing.
+    (options.only.is_empty() || options.instructions.is_some()).then_some(options)
 }
 
 fn measure(options: &Options) {
