@@ -1,11 +1,14 @@
 //! What holds without Portcullis: the shipped files load, and whatever stands where it should stand, nothing undecided passes.
 
+use std::collections::HashSet;
+use std::net::{TcpListener, TcpStream};
+
 use serde_json::json;
 
 use crate::support::client::Connection;
 use crate::support::envoy::{EDGE, validate, with_verdict, without_filter};
 use crate::support::stack::edge_edits;
-use crate::support::{Answer, Envoy, Idp, Reply, Request, Upstream, fixture, root, substitute};
+use crate::support::{Answer, Envoy, Idp, Reply, Request, Upstream, fixture, free_port, root, substitute};
 
 /// edge.yaml with an `ext_proc` socket that nobody listens on.
 fn edge_alone(upstream: &Upstream, edits: &[(&str, &str)]) -> Envoy {
@@ -174,4 +177,17 @@ fn no_upgrade_and_no_tunnel_reaches_a_guarded_server_even_with_a_verdict() {
     let reply = Connection::open(envoy.port).and_then(|mut to| to.send_raw(tunnel, false)).expect("a reply");
     assert_eq!(reply.status, 404, "{reply}");
     assert_eq!(upstream.count(), 0);
+}
+
+/// What stands in for a server that is gone must not be another test's server.
+#[test]
+fn a_free_port_is_given_once_and_never_by_the_kernel() {
+    let ports: HashSet<u16> = std::iter::repeat_with(free_port).take(200).collect();
+    assert_eq!(ports.len(), 200);
+    let connected = |port: &&u16| TcpStream::connect(("127.0.0.1", **port)).is_ok();
+    assert_eq!(ports.iter().find(connected), None);
+    let kernels: Vec<_> = (0..200).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let theirs = kernels.iter().map(|listener| listener.local_addr().expect("its address").port());
+    let least = theirs.min().expect("some");
+    assert!(ports.iter().all(|port| *port < least), "{least} is one of the kernel's, ours: {ports:?}");
 }

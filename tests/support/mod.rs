@@ -21,6 +21,7 @@ pub(crate) mod stack;
 pub(crate) mod tls;
 pub(crate) mod upstream;
 
+use std::os::linux::net::SocketAddrExt as _;
 use std::time::{Duration, Instant};
 
 #[allow(unused_imports, reason = "each test program uses a part of it")]
@@ -61,10 +62,27 @@ pub(crate) fn wait_for<T>(patience: Duration, mut probe: impl FnMut() -> Option<
     }
 }
 
-/// A loopback port that was free a moment ago, for a listener that cannot report the port it was given.
+/// A loopback port that nobody listens on and that is this process's alone until it ends, for a listener that comes later or
+/// never. The kernel gives it to nobody who asks it for any port, and no other test gets it from here.
 pub(crate) fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a loopback port");
-    socket.local_addr().expect("its address").port()
+    let kernels = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("the kernel's own ports");
+    let first: u16 = kernels.split_whitespace().next().and_then(|port| port.parse().ok()).expect("the first of them");
+    let below = 10_000..first;
+    assert!(below.len() > 1_000, "expected room for tests below the kernel's own ports {kernels:?}");
+    // Another place to begin for each process, so that claims seldom meet.
+    let begin = std::process::id() as usize * 7 % below.len();
+    let mut ports = below.clone().cycle().skip(begin).take(below.len());
+    ports.find(|port| claim(*port)).expect("a port that nobody claims")
+}
+
+/// Whether the port became this process's. The claim is an abstract socket: it lives where the port does, in the network
+/// namespace, and ends with the process.
+fn claim(port: u16) -> bool {
+    let name = format!("portcullis-tests/{port}");
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(name).expect("a name");
+    let Ok(held) = std::os::unix::net::UnixListener::bind_addr(&address) else { return false };
+    std::mem::forget(held);
+    std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
 }
 
 /// The checkout's root.
