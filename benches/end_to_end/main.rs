@@ -88,7 +88,10 @@ fn main() {
             streams::measure(&portcullis, count, rounds, slice);
         }
         Some(options) => measure(&options),
-        None => eprintln!("{USAGE}"),
+        None => {
+            eprintln!("{USAGE}");
+            std::process::exit(2);
+        }
     }
 }
 

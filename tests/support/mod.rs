@@ -21,7 +21,6 @@ pub(crate) mod stack;
 pub(crate) mod tls;
 pub(crate) mod upstream;
 
-use std::os::linux::net::SocketAddrExt as _;
 use std::time::{Duration, Instant};
 
 #[allow(unused_imports, reason = "each test program uses a part of it")]
@@ -62,27 +61,16 @@ pub(crate) fn wait_for<T>(patience: Duration, mut probe: impl FnMut() -> Option<
     }
 }
 
-/// A loopback port that nobody listens on and that is this process's alone until it ends, for a listener that comes later or
-/// never. The kernel gives it to nobody who asks it for any port, and no other test gets it from here.
+/// A loopback port that nobody listens on, for a listener that comes later or never. A socket that is bound to it and never
+/// listens keeps it until this process ends: connections are refused, the kernel gives it to nobody who asks for any port, and
+/// who names it may listen on it, for listeners reuse addresses as this socket does.
 pub(crate) fn free_port() -> u16 {
-    let kernels = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("the kernel's own ports");
-    let first: u16 = kernels.split_whitespace().next().and_then(|port| port.parse().ok()).expect("the first of them");
-    let below = 10_000..first;
-    assert!(below.len() > 1_000, "expected room for tests below the kernel's own ports {kernels:?}");
-    // Another place to begin for each process, so that claims seldom meet.
-    let begin = std::process::id() as usize * 7 % below.len();
-    let mut ports = below.clone().cycle().skip(begin).take(below.len());
-    ports.find(|port| claim(*port)).expect("a port that nobody claims")
-}
-
-/// Whether the port became this process's. The claim is an abstract socket: it lives where the port does, in the network
-/// namespace, and ends with the process.
-fn claim(port: u16) -> bool {
-    let name = format!("portcullis-tests/{port}");
-    let address = std::os::unix::net::SocketAddr::from_abstract_name(name).expect("a name");
-    let Ok(held) = std::os::unix::net::UnixListener::bind_addr(&address) else { return false };
-    std::mem::forget(held);
-    std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).expect("an address that may be reused");
+    socket.bind(([127, 0, 0, 1], 0).into()).expect("a loopback port");
+    let port = socket.local_addr().expect("its address").port();
+    std::mem::forget(socket);
+    port
 }
 
 /// The checkout's root.
