@@ -46,9 +46,11 @@ fn main() -> ExitCode {
 
 /// Prints what each arm of the rungs whose names hold `part` costs.
 fn report(unit: &str, part: &str, cost: fn(&Arm) -> f64) -> ExitCode {
+    let arms: Vec<Arm> = bodies::arms().into_iter().filter(|arm| arm.rung.contains(part)).collect();
+    assert!(!arms.is_empty(), "expected a part of a rung's name, got {part:?}");
     println!("{:<46} {unit:>14} honest ones", "a body of 1 MiB");
     let (mut honest, mut worst) = (1.0, 0.0);
-    for arm in bodies::arms().into_iter().filter(|arm| arm.rung.contains(part)) {
+    for arm in arms {
         let cost = cost(&arm);
         if arm.honest {
             println!("{}", arm.rung);

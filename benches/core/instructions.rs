@@ -88,6 +88,11 @@ pub(crate) fn gate(some: &str) -> ExitCode {
         );
         return ExitCode::FAILURE;
     }
+    if !PARTS.iter().any(|(name, ..)| name.contains(some)) {
+        let names: Vec<_> = PARTS.iter().map(|(name, ..)| name).collect();
+        eprintln!("expected a part of a name, got {some:?}; the names: {names:?}");
+        return ExitCode::FAILURE;
+    }
     println!("{:<36} {:>14} {:>14}", "instructions per operation", "counted", "at most");
     let mut above = Vec::new();
     for (name, most, _) in PARTS.iter().filter(|(name, ..)| name.contains(some)) {

@@ -157,7 +157,9 @@ fn count(portcullis: &Path, length: Duration, only: &str) {
     bound(length * 24 + Duration::from_mins(4));
     let stage = arms::Stage::start(portcullis, true);
     println!("1024 B calls, 4 connections; instructions of the processor per call");
-    for mut arm in stage.arms(only) {
+    let arms = stage.arms(only);
+    assert!(!arms.is_empty(), "expected a part of an arm's name after --only, got {only:?}");
+    for mut arm in arms {
         arm.send(1024);
         if let Some(instructions) = arm.instructions(&stage.load, length) {
             println!("  {:<24} {instructions:>9}", arm.name);

@@ -86,6 +86,11 @@ fn main() -> ExitCode {
     let scale = Scale { around: 200, during: 600, total: calls };
     let chosen = FAULTS.iter().filter(|(name, _)| name.contains(&only));
     let reports: Vec<Report> = chosen.map(|(name, fault)| told(name, fault(), scale)).collect();
+    if reports.is_empty() {
+        let names: Vec<_> = FAULTS.iter().map(|(name, _)| name).collect();
+        eprintln!("expected a part of a fault's name, got {only:?}; the names: {names:?}");
+        return ExitCode::FAILURE;
+    }
     table(&reports)
 }
 
