@@ -18,12 +18,12 @@ use crate::support::envoy::{EDGE, Envoy, without_filter};
 use crate::support::stack::edge_edits;
 use crate::support::{Idp, Upstream, fixture, wait_for};
 use crate::wire::Wire;
-use crate::{authz, callgrind, collector, cpu, noop, setting, upstream};
+use crate::{authz, callgrind, collector, cpu, noop, setting, support, upstream};
 
 /// How long a processor may take to listen; under callgrind everything takes fifty times as long.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How many arms there are.
-pub(crate) const COUNT: usize = 7;
+pub(crate) const COUNT: usize = 8;
 
 /// What all arms share.
 pub(crate) struct Stage {
@@ -99,6 +99,7 @@ impl Stage {
             ("ext_authz", &*authz, Processor::Authz),
             ("no-op, unscreened", &*without_lock, Processor::Noop(noop::UNSCREENED)),
             ("no-op, screened", &*without_lock, Processor::Noop(noop::SCREENED)),
+            ("no-op, worded", EDGE, Processor::Noop(noop::WORDED)),
             ("portcullis, unscreened", EDGE, portcullis(false, None)),
             ("portcullis, screened", EDGE, portcullis(true, None)),
             ("portcullis, telemetry", EDGE, portcullis(true, Some(self.collector))),
@@ -152,7 +153,10 @@ impl Stage {
         let edits = edge_edits(&socket, self.upstream);
         // With the shipped limit Envoy would refuse nothing here; it is named so that a change of it is noticed.
         assert!(config.contains("request_body_buffer_limit"), "expected the shipped configuration");
-        let envoy = Envoy::start(config, &edits.each_ref().map(|(from, to)| used(config, from, to)));
+        let edits = edits.each_ref().map(|(from, to)| used(config, from, to));
+        let program = support::envoy::binary();
+        let command = if self.counted { callgrind::command(&envoys(name), &program) } else { Command::new(program) };
+        let envoy = Envoy::start_by(command, PATIENCE, config, &edits);
         let token = self.idp.token(&json!({"groups": ["support", "emea"]}));
         Arm {
             name,
@@ -166,6 +170,11 @@ impl Stage {
             samples: Vec::new(),
         }
     }
+}
+
+/// The name of an arm's Envoy among profiles.
+fn envoys(name: &str) -> String {
+    format!("{name} envoy")
 }
 
 /// An edit, or none where the place went with its filter.
@@ -303,14 +312,15 @@ impl Arm {
         });
     }
 
-    /// Instructions of the processor per call of a slice, counted by callgrind.
-    pub(crate) fn instructions(&mut self, load: &Load, length: Duration) -> Option<u64> {
-        let pid = self.processor.as_ref()?.inner.id();
+    /// Instructions per call of a slice, of Envoy and of the processor beside it, counted by callgrind.
+    pub(crate) fn instructions(&mut self, load: &Load, length: Duration) -> (u64, Option<u64>) {
+        let counted = [(envoys(self.name), Some(self.envoy.pid())), (self.name.to_owned(), self.processor())];
         self.connect(load, 4);
         load.run(&mut self.wires, &self.request, length);
-        callgrind::zero(pid);
+        counted.iter().filter_map(|(_, pid)| *pid).for_each(callgrind::zero);
         let calls = load.run(&mut self.wires, &self.request, length).latencies.len() as u64;
-        Some(callgrind::dump(self.name, pid) / calls)
+        let [envoy, processor] = counted.map(|(name, pid)| pid.map(|pid| callgrind::dump(&name, pid) / calls));
+        (envoy.unwrap_or_default(), processor)
     }
 
     fn cpu(&self) -> (u64, u64) {

@@ -75,7 +75,7 @@ fn main() {
     if let [role, socket, phases] = words.as_slice()
         && role == noop::ROLE
     {
-        return noop::serve(&PathBuf::from(socket), phases == noop::SCREENED);
+        return noop::serve(&PathBuf::from(socket), phases);
     }
     if let [role, socket, _] = words.as_slice()
         && role == authz::ROLE
@@ -83,7 +83,9 @@ fn main() {
         return authz::serve(&PathBuf::from(socket));
     }
     match options(&words) {
-        Some(Options { instructions: Some(length), portcullis, only, .. }) => count(&portcullis, length, &only),
+        Some(Options { instructions: Some(length), portcullis, only, bytes, .. }) => {
+            count(&portcullis, length, &only, &bytes);
+        }
         Some(Options { streams: Some(count), portcullis, rounds, slice, .. }) => {
             streams::measure(&portcullis, count, rounds, slice);
         }
@@ -152,17 +154,19 @@ fn measure(options: &Options) {
     }
 }
 
-/// Instructions per call of each processor, which no other load on the machine changes.
-fn count(portcullis: &Path, length: Duration, only: &str) {
-    bound(length * 24 + Duration::from_mins(4));
+/// Instructions per call of Envoy and of each processor, which no other load on the machine changes.
+fn count(portcullis: &Path, length: Duration, only: &str, bytes: &[usize]) {
+    bound(Duration::from_mins(8) + length * u32::try_from(6 * arms::COUNT * bytes.len()).unwrap_or(u32::MAX));
     let stage = arms::Stage::start(portcullis, true);
-    println!("1024 B calls, 4 connections; instructions of the processor per call");
-    let arms = stage.arms(only);
+    let mut arms = stage.arms(only);
     assert!(!arms.is_empty(), "expected a part of an arm's name after --only, got {only:?}");
-    for mut arm in arms {
-        arm.send(1024);
-        if let Some(instructions) = arm.instructions(&stage.load, length) {
-            println!("  {:<24} {instructions:>9}", arm.name);
+    for bytes in bytes {
+        println!("{bytes} B calls, 4 connections; instructions per call");
+        println!("  {:<24} {:>9} {:>9}", "arm", "Envoy", "processor");
+        for arm in &mut arms {
+            arm.send(*bytes);
+            let (envoy, processor) = arm.instructions(&stage.load, length);
+            println!("  {:<24} {envoy:>9} {:>9}", arm.name, processor.map_or(String::new(), |count| count.to_string()));
         }
     }
 }

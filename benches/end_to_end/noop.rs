@@ -5,15 +5,18 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::pin::Pin;
 
+use envoy_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::{
     ExternalProcessor, ExternalProcessorServer,
 };
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_request::Request as Phase;
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_response::Response as Answer;
 use envoy_types::pb::envoy::service::ext_proc::v3::{
-    BodyMutation, BodyResponse, CommonResponse, HeadersResponse, ProcessingRequest, ProcessingResponse,
+    BodyMutation, BodyResponse, CommonResponse, HeaderMutation, HeadersResponse, ProcessingRequest, ProcessingResponse,
     StreamedBodyResponse, TrailersResponse, body_mutation,
 };
+use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{Struct, Value};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::net::UnixListener;
@@ -29,14 +32,19 @@ pub(crate) const ROLE: &str = "no-op";
 pub(crate) const SCREENED: &str = "screened";
 /// The phases of a call whose answer is not: the stream ends at the verdict.
 pub(crate) const UNSCREENED: &str = "unscreened";
+/// As [`SCREENED`], with replies that say what Portcullis's say of an allowed call: what Envoy does with that is told apart
+/// from what deciding costs. The second lock opens for it.
+pub(crate) const WORDED: &str = "worded";
 
 struct Noop {
     screened: bool,
+    worded: bool,
 }
 
 struct Exchange {
     inbound: Streaming<ProcessingRequest>,
     screened: bool,
+    worded: bool,
     over: bool,
 }
 
@@ -48,7 +56,8 @@ impl ExternalProcessor for Noop {
         &self,
         request: Request<Streaming<ProcessingRequest>>,
     ) -> Result<Response<Self::ProcessStream>, Status> {
-        let exchange = Exchange { inbound: request.into_inner(), screened: self.screened, over: false };
+        let Self { screened, worded } = *self;
+        let exchange = Exchange { inbound: request.into_inner(), screened, worded, over: false };
         Ok(Response::new(Box::pin(unfold(exchange, next))))
     }
 }
@@ -58,11 +67,17 @@ async fn next(mut exchange: Exchange) -> Option<(Result<ProcessingResponse, Stat
         return None;
     }
     let message = exchange.inbound.message().await.ok()??;
+    let mut dynamic_metadata = None;
     let response = match message.request? {
-        Phase::RequestHeaders(_) => Answer::RequestHeaders(HeadersResponse::default()),
+        Phase::RequestHeaders(_) => {
+            dynamic_metadata = exchange.worded.then(|| metadata(false, &[]));
+            Answer::RequestHeaders(HeadersResponse::default())
+        }
         Phase::RequestBody(_) => {
             exchange.over = !exchange.screened;
-            Answer::RequestBody(BodyResponse::default())
+            let said = [("server", "cases"), ("decision", "allow"), ("id", "0123456789ab00000001")];
+            dynamic_metadata = exchange.worded.then(|| metadata(true, &said));
+            Answer::RequestBody(BodyResponse { response: exchange.worded.then(edits) })
         }
         Phase::ResponseHeaders(headers) => {
             exchange.over = headers.end_of_stream;
@@ -78,7 +93,26 @@ async fn next(mut exchange: Exchange) -> Option<(Result<ProcessingResponse, Stat
         }
         Phase::RequestTrailers(_) => Answer::RequestTrailers(TrailersResponse::default()),
     };
-    Some((Ok(ProcessingResponse { response: Some(response), ..ProcessingResponse::default() }), exchange))
+    let response = ProcessingResponse { response: Some(response), dynamic_metadata, ..ProcessingResponse::default() };
+    Some((Ok(response), exchange))
+}
+
+/// The edits of an allowed call's headers: the caller's token goes, and no answer is compressed.
+fn edits() -> CommonResponse {
+    let (key, raw_value) = ("accept-encoding".to_owned(), b"identity".to_vec());
+    let header = Some(HeaderValue { key, raw_value, ..HeaderValue::default() });
+    let set_headers = vec![HeaderValueOption { header, ..HeaderValueOption::default() }];
+    let mutation = HeaderMutation { set_headers, remove_headers: vec!["authorization".to_owned()] };
+    CommonResponse { header_mutation: Some(mutation), ..CommonResponse::default() }
+}
+
+/// Dynamic metadata as a verdict has it.
+fn metadata(decided: bool, texts: &[(&str, &str)]) -> Struct {
+    let value = |kind| Value { kind: Some(kind) };
+    let said = |(key, text): &(&str, &str)| ((*key).to_owned(), value(Kind::StringValue((*text).to_owned())));
+    let decided = ("decided".to_owned(), value(Kind::BoolValue(decided)));
+    let ours = Struct { fields: texts.iter().map(said).chain([decided]).collect() };
+    Struct { fields: [("portcullis".to_owned(), value(Kind::StructValue(ours)))].into() }
 }
 
 /// What `FULL_DUPLEX_STREAMED` wants back.
@@ -89,8 +123,9 @@ fn echo(body: Vec<u8>, end_of_stream: bool) -> BodyResponse {
 }
 
 /// Serves on a Unix socket until killed.
-pub(crate) fn serve(socket: &Path, screened: bool) {
-    listen(socket, ExternalProcessorServer::new(Noop { screened }).max_decoding_message_size(8 << 20));
+pub(crate) fn serve(socket: &Path, phases: &str) {
+    let noop = Noop { screened: phases != UNSCREENED, worded: phases == WORDED };
+    listen(socket, ExternalProcessorServer::new(noop).max_decoding_message_size(8 << 20));
 }
 
 /// Serves one gRPC service as Portcullis serves its own, on one thread.

@@ -49,6 +49,8 @@ pub(crate) fn print(arms: &[Arm], bytes: usize, connections: usize, rounds: usiz
         ("portcullis, screened", "envoy alone"),
         ("portcullis, unscreened", "ext_authz"),
         ("portcullis, telemetry", "portcullis, screened"),
+        ("no-op, worded", "no-op, screened"),
+        ("portcullis, screened", "no-op, worded"),
     ] {
         let (Some(ours), Some(theirs)) = (find(arms, ours), find(arms, theirs)) else { continue };
         compare(ours, theirs, "throughput", |sample| sample.rate, &Budget::None);

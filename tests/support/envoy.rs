@@ -78,6 +78,11 @@ impl Envoy {
     /// Starts Envoy on `template` with `edits` made in it, and waits until it is ready. The ports of the shipped listeners and
     /// of the admin interface become ports of the kernel's choice, so that tests may run side by side.
     pub(crate) fn start(template: &str, edits: &[(&str, &str)]) -> Self {
+        Self::start_by(Command::new(binary()), Duration::from_secs(20), template, edits)
+    }
+
+    /// As [`Self::start`], by a command that runs Envoy, which may take so long to become ready.
+    pub(crate) fn start_by(mut command: Command, patience: Duration, template: &str, edits: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (config, access_log) = (dir.path().join("envoy.yaml"), dir.path().join("access.log"));
         let admin_file = dir.path().join("admin.txt");
@@ -88,7 +93,6 @@ impl Envoy {
         text = text.replace("address: 0.0.0.0", "address: 127.0.0.1");
         fs::write(&config, text).expect("the configuration is written");
         let began = Instant::now();
-        let mut command = Command::new(binary());
         command
             .args(["--concurrency", "1", "-l", "warn", "--disable-hot-restart", "--file-flush-interval-msec", "50"])
             .arg("--admin-address-path")
@@ -97,13 +101,14 @@ impl Envoy {
             .arg(&config)
             .stdout(File::create(&access_log).expect("the access log opens"));
         let mut process = Child::spawn("envoy", &mut command, dir.path().join("envoy.log"), vec![access_log.clone()]);
-        let found = wait_for(Duration::from_secs(20), || {
+        let found = wait_for(patience, || {
             assert!(process.ended().is_none(), "expected Envoy to run, it ended:\n{}", process.tail());
             let admin = fs::read_to_string(&admin_file).ok()?.trim().rsplit_once(':')?.1.parse().ok()?;
             (Request::get("/ready").try_send(admin)?.status == 200).then_some(admin)
         });
-        let admin =
-            found.unwrap_or_else(|| panic!("expected Envoy to be ready within 20 s, it was not:\n{}", process.tail()));
+        let admin = found.unwrap_or_else(|| {
+            panic!("expected Envoy to be ready within {patience:?}, it was not:\n{}", process.tail())
+        });
         let listeners = Request::get("/listeners?format=json").send(admin).json();
         let port = listeners["listener_statuses"][0]["local_address"]["socket_address"]["port_value"].as_u64();
         let port = port
