@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, SystemTime};
 
 use super::event::{Stamp, fill, write_line};
@@ -18,8 +18,10 @@ use crate::telemetry::settings::WhenFull;
 use crate::telemetry::traces::{Place, Spans};
 
 /// How long the writer lets records gather: woken for each, it took a tenth of the CPU (docs/performance.md). Meanwhile
-/// the queue holds what a hundred times the fastest decisions bring.
-const GATHER: Duration = Duration::from_millis(2);
+/// the queue holds more than ten times what the fastest decisions bring, and a kill costs the records of so long.
+const GATHER: Duration = Duration::from_millis(5);
+/// After how many times of that without a record the writer waits to be woken instead of looking.
+const IDLE: u32 = 20;
 /// Bytes of lines that are written in one go.
 const BATCH: usize = 256 * 1024;
 /// How long until a sink that failed is tried again.
@@ -63,18 +65,30 @@ impl Writer {
     }
 
     /// Writes records a few milliseconds after they come, all that wait in one go: decisions then neither wake this
-    /// thread nor make a system call each.
+    /// thread nor make a system call each. While they come, the thread looks for itself; after a rest of [`IDLE`] it waits to
+    /// be woken.
     pub(super) fn run(mut self, messages: &Receiver<Message>) {
         let mut open = true;
-        while open && let Ok(message) = messages.recv() {
-            open = self.take(message);
+        let mut rests = IDLE;
+        while open {
+            if rests >= IDLE {
+                let Ok(message) = messages.recv() else { break };
+                open = self.take(message);
+            }
             if open {
                 std::thread::sleep(GATHER);
             }
             while self.lines.len() < BATCH {
-                let Ok(message) = messages.try_recv() else { break };
-                open &= self.take(message);
+                match messages.try_recv() {
+                    Ok(message) => open &= self.take(message),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        open = false;
+                        break;
+                    }
+                }
             }
+            rests = if self.slots.is_empty() { rests.saturating_add(1) } else { 0 };
             self.write();
         }
         while let Ok(message) = messages.try_recv() {
