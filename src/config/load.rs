@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use super::deserialize;
 use super::located::Located;
-use super::model::{Configuration, Envoy, Period, Unmatched};
+use super::model::{Configuration, Envoy, MetadataKey, Period, Unmatched};
 use super::tree::Node;
 use crate::identity::KeyStores;
 use crate::ladder::budget::HeldAnswers;
-use crate::ladder::{self, EnvoyTimeouts, Snapshot};
+use crate::ladder::{self, EnvoyTimeouts, MetadataKeys, Snapshot};
 use crate::upstream::client::Settings;
 pub use compiled::{Drain, Serving};
 use documents::Documents;
@@ -150,7 +150,8 @@ fn compile(configuration: &Configuration, context: &Context<'_>, report: &mut Re
     let snapshot = match Snapshot::new(servers, unmatched) {
         Ok(snapshot) => snapshot
             .with_held_answers(Arc::new(HeldAnswers::new(configuration.held_answers.bytes())))
-            .with_envoy(timeouts),
+            .with_envoy(timeouts)
+            .with_metadata(metadata(&configuration.envoy)),
         Err(overlaps) => {
             // What `overlaps` has not told already.
             let told = !report.is_clean();
@@ -197,6 +198,16 @@ fn envoy(source: &Envoy, context: &Context<'_>, report: &mut Report) -> EnvoyTim
         );
     }
     EnvoyTimeouts { message, max }
+}
+
+/// What verdicts say for those who read it.
+fn metadata(source: &Envoy) -> MetadataKeys {
+    let says = |key| source.metadata.contains(&key);
+    MetadataKeys {
+        method: says(MetadataKey::Method),
+        capability: says(MetadataKey::Capability),
+        principal: says(MetadataKey::Principal),
+    }
 }
 
 /// Names and matchers that two servers share.

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use crate::screen::ScreenSource;
-pub use envoy::Envoy;
+pub use envoy::{Envoy, MetadataKey};
 pub use listen::{AdminListener, AdminPage, ExtProcListener, Listen, ServerTls, TcpListener};
 pub use matcher::Match;
 pub use server::{

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::ladder::MetadataKeys;
 use crate::message::headers::Headers;
 use crate::message::trace::TraceContext;
 use crate::protocol::{Message, Method};
@@ -27,11 +28,11 @@ pub struct Verdict {
     pub code: Option<GateCode>,
     /// The server; each guarded route demands its own.
     pub server: Option<Arc<str>>,
-    /// The MCP method, or empty.
+    /// The MCP method; empty without one, and where nobody reads it.
     pub method: Cow<'static, str>,
-    /// The capability, or empty.
+    /// The capability; as above.
     pub capability: Arc<str>,
-    /// The principal, or empty.
+    /// The principal; as above.
     pub principal: Arc<str>,
     /// The decision's id, or empty while undecided.
     pub id: String,
@@ -67,6 +68,8 @@ impl Verdict {
 #[derive(Debug)]
 pub struct Facts {
     record: Record,
+    /// What the verdict says of it beside what it always does.
+    said: MetadataKeys,
     trails: Trails,
     closed: bool,
     taken: bool,
@@ -81,9 +84,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub(super) fn new(decision: String, started: Instant) -> Self {
+    pub(super) fn new(decision: String, said: MetadataKeys, started: Instant) -> Self {
         Self {
             record: Record::new(decision, started),
+            said,
             trails: Trails::Never,
             closed: false,
             taken: false,
@@ -97,6 +101,11 @@ impl Facts {
     /// Of which calls the way up is kept.
     pub(super) fn keep_trails(&mut self, trails: Trails) {
         self.trails = trails;
+    }
+
+    /// Where the call comes from.
+    pub(super) fn source(&mut self, source: Option<String>) {
+        self.record.source = source;
     }
 
     /// The caller's trace context, from the request's headers.
@@ -395,12 +404,17 @@ impl Facts {
             reason: self.record.reason.filter(|_| !allowed),
             code: self.record.gate.as_ref().filter(|_| !allowed).and_then(|gate| gate.code.clone()),
             server: self.record.server.as_ref().map(|(name, _)| Arc::clone(name)),
-            method: self.record.method.clone(),
-            capability: Arc::clone(&self.record.capability),
-            principal: Arc::clone(&self.record.principal),
+            method: if self.said.method { self.record.method.clone() } else { Cow::Borrowed("") },
+            capability: said(self.said.capability, &self.record.capability),
+            principal: said(self.said.principal, &self.record.principal),
             id: self.record.id.clone(),
         }
     }
+}
+
+/// A text of the record, where it is to be said.
+fn said(is: bool, text: &Arc<str>) -> Arc<str> {
+    if is { Arc::clone(text) } else { Arc::default() }
 }
 
 /// A caller's word, bounded.

@@ -187,14 +187,8 @@ impl Exchange {
     /// A new exchange, judged by this snapshot from beginning to end. `decision` is its id.
     #[must_use]
     pub fn new(snapshot: Arc<Snapshot>, decision: String, now: Now) -> Self {
-        Self {
-            snapshot,
-            state: State::Fresh,
-            deadline: None,
-            heard: now.instant,
-            facts: Facts::new(decision, now.instant),
-            committed: false,
-        }
+        let facts = Facts::new(decision, snapshot.metadata(), now.instant);
+        Self { snapshot, state: State::Fresh, deadline: None, heard: now.instant, facts, committed: false }
     }
 
     /// The same, keeping the way up of these calls for their spans. Times need [`Exchange::stepped`].

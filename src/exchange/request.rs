@@ -91,7 +91,8 @@ pub(super) struct Call {
 
 impl Exchange {
     /// Rungs 1 to 6, as far as they go without the identity.
-    pub(super) fn request_headers(&mut self, head: Head, now: Now) -> Step {
+    pub(super) fn request_headers(&mut self, mut head: Head, now: Now) -> Step {
+        self.facts.source(head.attributes.source.take());
         self.facts.trace_header(&head.headers);
         let server = match route::find(&self.snapshot, &head) {
             Ok(Route::Guarded(server)) => server,

@@ -253,7 +253,7 @@ pub fn attributes(server: Option<&Server>) -> Attributes {
         Some(Matcher::Cluster(names)) => cluster = first(names),
         Some(Matcher::Authority { .. }) | None => {}
     }
-    Attributes { route: Some(route), cluster: Some(cluster), peer_uri: None, jwt_payloads: Vec::new() }
+    Attributes { route: Some(route), cluster: Some(cluster), ..Attributes::default() }
 }
 
 /// `claims` with what this server asks of every token, where they do not say it themselves: `iss`, `aud`, and an `exp` in an

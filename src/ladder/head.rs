@@ -9,6 +9,8 @@ pub struct Attributes {
     pub route: Option<String>,
     /// `xds.cluster_name`.
     pub cluster: Option<String>,
+    /// `source.address`, with its port: for the audit alone.
+    pub source: Option<String>,
     /// `connection.uri_san_peer_certificate`.
     pub peer_uri: Option<String>,
     /// What Envoy's `jwt_authn` filter verified: payload keys with their claims as JSON text.

@@ -38,4 +38,4 @@ mod tests;
 
 pub use head::Head;
 pub use patience::EnvoyTimeouts;
-pub use server::{Kind, Server, Snapshot, Unmatched};
+pub use server::{Kind, MetadataKeys, Server, Snapshot, Unmatched};

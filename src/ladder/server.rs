@@ -132,12 +132,24 @@ pub struct Server {
     pub shadow: bool,
 }
 
+/// Which keys the dynamic metadata of a verdict has beside those that the shipped files read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetadataKeys {
+    /// `method`.
+    pub method: bool,
+    /// `capability`.
+    pub capability: bool,
+    /// `principal`.
+    pub principal: bool,
+}
+
 /// Everything one request is judged by; a reload makes a new one and leaves requests in flight with theirs.
 pub struct Snapshot {
     servers: Vec<Arc<Server>>,
     unmatched: Unmatched,
     held_answers: Arc<HeldAnswers>,
     envoy: EnvoyTimeouts,
+    metadata: MetadataKeys,
     routes: HashMap<String, usize>,
     clusters: HashMap<String, usize>,
     addresses: HashMap<(String, String), usize>,
@@ -177,6 +189,7 @@ impl Snapshot {
             unmatched,
             held_answers: Arc::new(HeldAnswers::new(HELD_ANSWERS)),
             envoy: EnvoyTimeouts::default(),
+            metadata: MetadataKeys::default(),
             routes: HashMap::new(),
             clusters: HashMap::new(),
             addresses: HashMap::new(),
@@ -232,6 +245,19 @@ impl Snapshot {
     pub fn with_envoy(mut self, timeouts: EnvoyTimeouts) -> Self {
         self.envoy = timeouts;
         self
+    }
+
+    /// The same for an Envoy where somebody reads more of a verdict.
+    #[must_use]
+    pub fn with_metadata(mut self, keys: MetadataKeys) -> Self {
+        self.metadata = keys;
+        self
+    }
+
+    /// What a verdict says for those who read it.
+    #[must_use]
+    pub fn metadata(&self) -> MetadataKeys {
+        self.metadata
     }
 
     /// How long Envoy waits.

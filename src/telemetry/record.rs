@@ -212,6 +212,8 @@ pub struct Record {
     pub issuer: Arc<str>,
     /// Subject of the token; empty when unknown.
     pub subject: Arc<str>,
+    /// Address and port of the caller's connection, as Envoy says them.
+    pub source: Option<String>,
     /// The policy's rules that matched the caller, by position.
     pub rules: Arc<[u32]>,
     /// The method as the caller wrote it, bounded; empty when none was read.
@@ -271,6 +273,7 @@ impl Record {
             principal: Arc::default(),
             issuer: Arc::default(),
             subject: Arc::default(),
+            source: None,
             rules: Arc::default(),
             method: Cow::Borrowed(""),
             listed: None,

@@ -22,6 +22,7 @@ mod faults;
 mod gates;
 mod harness;
 mod identities;
+mod metadata;
 mod overload;
 mod page;
 mod record;

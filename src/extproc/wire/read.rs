@@ -230,6 +230,7 @@ fn attributes(all: &[u8], place: Range<usize>) -> Result<Attributes, Malformed> 
         let said = match key {
             b"xds.route_name" => &mut attributes.route,
             b"xds.cluster_name" => &mut attributes.cluster,
+            b"source.address" => &mut attributes.source,
             b"connection.uri_san_peer_certificate" => &mut attributes.peer_uri,
             _ => continue,
         };

@@ -190,11 +190,14 @@ struct Metadata<'a> {
 const DECIDED: &str = "decided";
 
 impl<'a> Metadata<'a> {
-    /// Both keys of the lock are always said: an earlier filter may have planted them, and Envoy merges, so a key that is left out
-    /// would keep what was planted. While nothing is decided the rest is left out, for it is said again with the verdict.
+    /// A verdict says both keys of the lock: an earlier filter may have planted them, and Envoy merges, so a key that is left out
+    /// would keep what was planted. While nothing is decided, `decided: false` alone keeps the lock shut, and the rest follows
+    /// with the verdict: each key costs Envoy as much as a small decision.
     fn of(verdict: &'a Verdict) -> Self {
         let mut texts = SmallVec::<[(&'static str, &'a str); 8]>::new();
-        texts.push(("server", verdict.server.as_deref().unwrap_or_default()));
+        if verdict.decided {
+            texts.push(("server", verdict.server.as_deref().unwrap_or_default()));
+        }
         let more = [
             ("decision", verdict.decision),
             ("reason", verdict.reason_text()),

@@ -18,6 +18,19 @@ impl Record {
         self.reason.map(|reason| code.unwrap_or(reason.as_str())).unwrap_or_default()
     }
 
+    /// Where the call came from, without the port; empty when unknown.
+    #[must_use]
+    pub fn client_address(&self) -> &str {
+        let source = self.source.as_deref().unwrap_or_default();
+        let Some((host, port)) = source.rsplit_once(':') else { return source };
+        // An IPv6 address with a port is in brackets; a path is no address with a port.
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        match bare.or_else(|| (!host.contains(':')).then_some(host)) {
+            Some(host) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => source,
+        }
+    }
+
     /// The record under its contract. `trace_id` is that of the span which tells of it, where there is one.
     #[must_use]
     pub fn event(self, at: SystemTime, trace_id: Option<String>) -> AuditEvent {
@@ -42,6 +55,7 @@ pub(super) fn fill(event: &mut AuditEvent, record: Record, stamp: &mut Stamp, at
     set(&mut event.principal, &record.principal);
     set(&mut event.issuer, &record.issuer);
     set(&mut event.subject, &record.subject);
+    set(&mut event.client_address, record.client_address());
     set(&mut event.method, &record.method);
     set(&mut event.capability, &record.capability);
     event.wire_status.clear();
@@ -135,7 +149,7 @@ macro_rules! member {
 }
 
 /// The members that are text, in the order of the line.
-pub(super) fn texts(event: &AuditEvent) -> [(Member, &str); 18] {
+pub(super) fn texts(event: &AuditEvent) -> [(Member, &str); 19] {
     [
         (member!("schema"), &event.schema),
         (member!("decision_id"), &event.decision_id),
@@ -147,6 +161,7 @@ pub(super) fn texts(event: &AuditEvent) -> [(Member, &str); 18] {
         (member!("principal"), &event.principal),
         (member!("issuer"), &event.issuer),
         (member!("subject"), &event.subject),
+        (member!("client_address", Some("client.address")), &event.client_address),
         (member!("method", Some("mcp.method.name")), &event.method),
         (member!("capability"), &event.capability),
         (member!("wire_status"), &event.wire_status),

@@ -277,6 +277,7 @@ fn an_event_says_nothing_of_the_one_whose_memory_it_uses() {
     let full = || {
         let mut full = record();
         (full.issuer, full.subject, full.rules) = ("https://issuer".into(), "s".into(), [1, 2].into());
+        full.source = Some("192.0.2.7:51234".to_owned());
         (full.log, full.screened) = (Some("x".repeat(5000)), Some((Screened::Notice, "why")));
         (full.would_refuse, full.entries_hidden) = (vec!["policy.unpriced".to_owned()], 3);
         full
@@ -288,6 +289,27 @@ fn an_event_says_nothing_of_the_one_whose_memory_it_uses() {
     assert_eq!(event, bare().event(at, None));
     fill(&mut event, full(), &mut stamp, at, "ab");
     assert_eq!(event, full().event(at, Some("ab".to_owned())));
+}
+
+#[test]
+fn where_a_call_came_from_is_said_without_the_port() {
+    let mut one = record();
+    for (source, told) in [
+        ("192.0.2.7:51234", "192.0.2.7"),
+        // What Envoy takes from x-forwarded-for has no port, which it writes as 0.
+        ("192.0.2.7:0", "192.0.2.7"),
+        ("[2001:db8::7]:443", "2001:db8::7"),
+        ("2001:db8::7", "2001:db8::7"),
+        ("/run/agent.sock", "/run/agent.sock"),
+        ("/run/a:b", "/run/a:b"),
+    ] {
+        one.source = Some(source.to_owned());
+        assert_eq!(one.client_address(), told, "{source}");
+    }
+    let parsed: serde_json::Value = serde_json::from_str(&line(one)).unwrap();
+    assert_eq!(parsed["client_address"], "/run/a:b");
+    let unsaid: serde_json::Value = serde_json::from_str(&line(record())).unwrap();
+    assert_eq!(unsaid.get("client_address"), None);
 }
 
 #[test]

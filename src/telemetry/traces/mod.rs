@@ -283,6 +283,7 @@ fn attributes(out: &mut Vec<u8>, record: &Record, trail: &Trail) {
     };
     text("portcullis.decision", record.outcome.as_str());
     text("portcullis.decision_id", &record.id);
+    text("client.address", record.client_address());
     text("portcullis.server", record.server.as_ref().map_or("", |(name, _)| name));
     text("portcullis.reason", record.reason_text());
     text("portcullis.rung", record.rung.map_or("", Rung::as_str));

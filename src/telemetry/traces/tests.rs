@@ -52,6 +52,7 @@ fn refusal() -> Record {
     let started = one.started;
     let at = |us| started + Duration::from_micros(us);
     one.rpc_code = Some(-32000);
+    one.source = Some("192.0.2.7:51234".to_owned());
     one.parent = Some(Box::new(context(7, true, "acme=1,other=2")));
     one.link = Some(Box::new(context(8, false, "not a state,,=")));
     one.asked = vec![Asked { gate: "short".into(), kind: "cel", shadow: false, said: "deny", from: at(4), to: at(9) }];
@@ -89,6 +90,7 @@ fn a_refusal_is_told_with_its_rungs_and_what_was_waited_for() {
         attributes: vec![
             text("portcullis.decision", "refuse"),
             text("portcullis.decision_id", "d1"),
+            text("client.address", "192.0.2.7"),
             text("portcullis.server", "cases"),
             text("portcullis.reason", "policy.unpriced"),
             text("portcullis.rung", "permission"),

@@ -57,6 +57,7 @@ fn the_head_of_a_request_is_read_with_what_envoy_says_beside_it() {
     let attributes = structure([
         ("xds.route_name", text_value("cases")),
         ("xds.cluster_name", text_value("")),
+        ("source.address", text_value("192.0.2.7:51234")),
         ("connection.uri_san_peer_certificate", text_value("spiffe://acme/agent")),
         ("request.size", google::Value { kind: Some(GoogleKind::NumberValue(1.0)) }),
     ]);
@@ -103,7 +104,8 @@ fn the_head_of_a_request_is_read_with_what_envoy_says_beside_it() {
         ]
     );
     assert_eq!((head.ends, head.modes), (true, Modes::Whole));
-    let Attributes { route, cluster, peer_uri, jwt_payloads } = head.attributes;
+    let Attributes { route, cluster, peer_uri, jwt_payloads, source } = head.attributes;
+    assert_eq!(source.as_deref(), Some("192.0.2.7:51234"));
     assert_eq!((route.as_deref(), cluster.as_deref()), (Some("cases"), Some("")));
     assert_eq!(peer_uri.as_deref(), Some("spiffe://acme/agent"));
     let [(key, claims)] = jwt_payloads.as_slice() else { panic!("{jwt_payloads:?}") };
@@ -174,7 +176,7 @@ fn what_is_no_text_is_a_fault_and_never_nearly_the_same() {
     assert!(matches!(spoiled(&phase(Phase::RequestHeaders(head.clone()))), Event::Fault(_)));
     assert!(matches!(spoiled(&phase(Phase::ResponseHeaders(head))), Event::Fault(_)));
     let request = || phase(Phase::RequestHeaders(headers(&[], true)));
-    for name in ["xds.route_name", "xds.cluster_name", "connection.uri_san_peer_certificate"] {
+    for name in ["xds.route_name", "xds.cluster_name", "connection.uri_san_peer_certificate", "source.address"] {
         let said = structure([(name, text_value("cases~"))]);
         let message = envoy::ProcessingRequest { attributes: HashMap::from([(FILTER_NAME.into(), said)]), ..request() };
         assert!(matches!(spoiled(&message), Event::Fault(_)), "{name}");
