@@ -116,7 +116,7 @@ fn run(arm: &Arm) -> Duration {
             assert_eq!(step.next, Next::Wait, "{}: {step:?}", arm.name);
             let headers = made(&[(":status", "200"), ("content-type", kind)]);
             exchange.step(Event::ResponseHeaders { headers, ends: false }, now);
-            let (step, took) = measured(|| exchange.step(Event::ResponseBody { bytes: body, ends: true }, now));
+            let (step, took) = measured(|| exchange.step(Event::ResponseBody { bytes: body.into(), ends: true }, now));
             arm.expect(&step);
             took
         }

@@ -110,7 +110,7 @@ impl World {
         assert_eq!(verdict.next, Next::Wait);
         let step = exchange.step(Event::ResponseHeaders { headers: answer_head, ends: false }, self.now);
         assert_eq!(step.next, Next::Wait);
-        let step = exchange.step(Event::ResponseBody { bytes: answer, ends: true }, self.now);
+        let step = exchange.step(Event::ResponseBody { bytes: answer.into(), ends: true }, self.now);
         assert_eq!(step.next, Next::Finish);
         assert!(step.replies.iter().all(|reply| !matches!(reply, Reply::Immediate(_))));
         exchange.take_record().expect("a record");

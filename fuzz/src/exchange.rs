@@ -201,9 +201,9 @@ impl Play<'_> {
             }
             9 | 10 => {
                 let (text, form) = (input.pick(&PIECES), input.pick(&FORMS));
-                Event::ResponseBody { bytes: form.replace("{}", text).into_bytes(), ends: input.byte() % 4 == 1 }
+                Event::ResponseBody { bytes: form.replace("{}", text).into_bytes().into(), ends: input.byte() % 4 == 1 }
             }
-            11 => Event::ResponseBody { bytes: input.bytes().to_vec(), ends: input.flag() },
+            11 => Event::ResponseBody { bytes: input.bytes().to_vec().into(), ends: input.flag() },
             12 => Event::ResponseTrailers,
             13 => {
                 let seconds = u64::from(input.byte());

@@ -23,6 +23,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
+
 use crate::gates::{Question, Ruling};
 use crate::identity::{Caller, IdentityFault, Presented};
 use crate::ladder::{Head, Server, Snapshot, token};
@@ -51,8 +53,8 @@ pub enum Event {
     },
     /// A piece of the answer's body.
     ResponseBody {
-        /// The bytes.
-        bytes: Vec<u8>,
+        /// The bytes, where they were received.
+        bytes: Bytes,
         /// Whether it is the last one.
         ends: bool,
     },
@@ -300,7 +302,7 @@ impl Exchange {
             (State::Streaming(stream), Event::ResponseTrailers) => self.stream_end(&stream, true, now),
             (State::Streaming(stream), Event::Deadline) => self.stream_deadline(stream, now),
             (State::Echoing, Event::ResponseBody { bytes, ends }) => {
-                self.echo(Reply::ResponseBody { bytes, ends }, ends, now)
+                self.echo(Reply::ResponseBody { bytes: bytes.into(), ends }, ends, now)
             }
             (State::Echoing, Event::ResponseTrailers) => self.echo(Reply::ResponseTrailers, true, now),
             (State::Drained, Event::ResponseBody { .. } | Event::ResponseTrailers | Event::Deadline) => {

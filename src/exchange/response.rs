@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::identity::Caller;
@@ -42,10 +43,10 @@ pub(super) struct Held {
     deadline: Option<Instant>,
 }
 
-/// A body in the pieces in which it came. They become one in one go, so that no byte is copied twice and, when there is
-/// but one piece, none at all.
+/// A body in the pieces in which it came, which stand where they were received. They become one in one go, so that no byte is
+/// copied twice.
 struct Pieces {
-    parts: SmallVec<[Vec<u8>; 1]>,
+    parts: SmallVec<[Bytes; 1]>,
     length: usize,
     share: Share,
 }
@@ -55,7 +56,7 @@ impl Pieces {
         Self { parts: SmallVec::new(), length: 0, share: Share::new(bound) }
     }
 
-    fn push(&mut self, bytes: Vec<u8>, cap: usize) -> Result<(), Refusal> {
+    fn push(&mut self, bytes: Bytes, cap: usize) -> Result<(), Refusal> {
         self.length = self.length.saturating_add(bytes.len());
         if self.length > cap {
             return Err(answer::too_large());
@@ -69,7 +70,7 @@ impl Pieces {
 
     fn join(&mut self) -> Vec<u8> {
         if self.parts.len() <= 1 {
-            return self.parts.pop().unwrap_or_default();
+            return self.parts.pop().unwrap_or_default().into();
         }
         let mut whole = Vec::with_capacity(self.length);
         self.parts.drain(..).for_each(|piece| whole.extend_from_slice(&piece));
@@ -132,7 +133,7 @@ impl Exchange {
     }
 
     /// A piece of a held answer.
-    pub(super) fn answer_piece(&mut self, mut held: Held, bytes: Vec<u8>, ends: bool, now: Now) -> Step {
+    pub(super) fn answer_piece(&mut self, mut held: Held, bytes: Bytes, ends: bool, now: Now) -> Step {
         // Pieces that never pause must not outrun the deadline.
         if held.deadline.is_some_and(|deadline| deadline <= now.instant) {
             return self.answer_late(&held, now);

@@ -98,7 +98,7 @@ fn answer(status: &str, content_type: &str, ends: bool) -> Event {
 
 /// A piece of its body.
 fn piece(text: &str, ends: bool) -> Event {
-    Event::ResponseBody { bytes: text.as_bytes().to_vec(), ends }
+    Event::ResponseBody { bytes: text.as_bytes().to_vec().into(), ends }
 }
 
 /// A step in one line: the replies, then what is next. A body piece that is the last ends in a full stop.

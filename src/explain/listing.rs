@@ -29,7 +29,7 @@ pub(super) fn visible(exchange: &mut Exchange, trace: &Trace, now: Now) -> Optio
     );
     let headers = Headers::new(vec![Header::new(":status", b"200"), Header::new("content-type", b"application/json")]);
     exchange.step(Event::ResponseHeaders { headers, ends: false }, now);
-    let step = exchange.step(Event::ResponseBody { bytes: body.into_bytes(), ends: true }, now);
+    let step = exchange.step(Event::ResponseBody { bytes: body.into_bytes().into(), ends: true }, now);
     let sent = step.replies.into_iter().find_map(|reply| match reply {
         Reply::ResponseBody { bytes, .. } => Some(bytes),
         _ => None,

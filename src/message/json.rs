@@ -149,6 +149,23 @@ impl Document {
         &self.tape.unescaped
     }
 
+    /// Parts of [`Document::text`] in which every string without escapes stands whole. Where strings with escapes are long, the
+    /// parts leave them out, for [`Document::unescaped`] has them; where they are short, the one part is the whole text.
+    pub fn beside_unescaped(&self) -> impl Iterator<Item = &str> {
+        // Each part costs as much as a few hundred bytes.
+        let long = self.tape.unescaped_ends.len().saturating_mul(256) < self.tape.unescaped.len();
+        let nodes = if long { self.tape.nodes.as_slice() } else { &[] };
+        let escaped = nodes.iter().filter(|node| node.kind == Kind::String && node.extra > 0);
+        let ends = escaped.map(|node| (node.start as usize, node.end as usize));
+        let all = self.text.len();
+        let mut from = 0;
+        ends.chain([(all, all)]).filter_map(move |(start, end)| {
+            let part = self.text.get(from..start);
+            from = end;
+            part
+        })
+    }
+
     /// Gives the bytes back, unchanged.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {

@@ -77,10 +77,10 @@ impl Detectors {
     #[must_use]
     pub fn scan(&self, value: Value<'_>) -> Found {
         let document = value.document();
-        let texts = [document.text(), document.unescaped()];
+        let texts = || document.beside_unescaped().chain([document.unescaped()]);
         let invisible =
-            self.invisible && texts.iter().any(|text| !text.is_ascii() && text.chars().any(invisible::is_invisible));
-        let addressed = self.addressed && texts.iter().any(|text| addressed::may_contain(text));
+            self.invisible && texts().any(|text| !text.is_ascii() && text.chars().any(invisible::is_invisible));
+        let addressed = self.addressed && texts().any(addressed::may_contain);
         let mut found = Found::default();
         if !invisible && !addressed && self.patterns.is_none() {
             return found;

@@ -40,10 +40,10 @@ pub(super) fn event(bytes: &Bytes) -> Result<Event, Malformed> {
             (Some(headers), ends) => Event::ResponseHeaders { headers, ends },
             (None, _) => Event::Fault(NO_TEXT),
         },
-        Phase::RequestBody => Event::RequestBody(body(bytes, place)?.0),
+        Phase::RequestBody => Event::RequestBody(at(bytes, body(bytes, place)?.0).to_vec()),
         Phase::ResponseBody => {
-            let (bytes, ends) = body(bytes, place)?;
-            Event::ResponseBody { bytes, ends }
+            let (place, ends) = body(bytes, place)?;
+            Event::ResponseBody { bytes: bytes.slice_ref(at(bytes, place)), ends }
         }
         Phase::RequestTrailers => Event::Fault("Envoy sent request trailers: set request_trailer_mode: SKIP"),
         Phase::ResponseTrailers => Event::ResponseTrailers,
@@ -185,8 +185,8 @@ fn header(all: &[u8], place: Range<usize>) -> Result<Place, Malformed> {
     Ok(Place { name: name.unwrap_or_default(), value: value.unwrap_or_default() })
 }
 
-/// `HttpBody`, and whether nothing follows it.
-fn body(all: &[u8], place: Range<usize>) -> Result<(Vec<u8>, bool), Malformed> {
+/// Where the bytes of an `HttpBody` stand, and whether nothing follows it.
+fn body(all: &[u8], place: Range<usize>) -> Result<(Range<usize>, bool), Malformed> {
     let (mut body, mut ends) = (None, None);
     let mut fields = Fields::within(all, place);
     while let Some((field, value)) = fields.next()? {
@@ -196,7 +196,7 @@ fn body(all: &[u8], place: Range<usize>) -> Result<(Vec<u8>, bool), Malformed> {
             _ => {}
         }
     }
-    Ok((at(all, body.unwrap_or_default()).to_vec(), ends.unwrap_or_default()))
+    Ok((body.unwrap_or_default(), ends.unwrap_or_default()))
 }
 
 /// `ProtocolConfiguration`.

@@ -33,6 +33,9 @@ struct Reader<'t> {
 
 type Step<T = ()> = Result<T, Fault>;
 
+/// Most bytes that are kept free for decoded strings before any is read.
+const ROOM: usize = 64 * 1024;
+
 /// Reads the tape of `text`.
 pub(super) fn tape(text: &str, limits: Limits) -> Step<Tape> {
     if u32::try_from(text.len()).is_err() {
@@ -368,8 +371,8 @@ impl<'t> Reader<'t> {
     #[inline(never)]
     fn escaped_string(&mut self, start: usize) -> Step {
         if self.tape.unescaped.capacity() == 0 {
-            // Enough for every escape of a usual message; long ones grow it.
-            self.tape.unescaped.reserve(self.text.len().saturating_sub(start).min(1024));
+            // Room for what is left of a usual message: growing copies. A string is not longer decoded than as it stands.
+            self.tape.unescaped.reserve(self.text.len().saturating_sub(start).min(ROOM));
         }
         let mut run = start + 1;
         loop {

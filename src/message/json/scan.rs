@@ -1,9 +1,35 @@
-//! Looking for the bytes of a JSON string that need a second look, eight at a time.
+//! Looking for the bytes of a JSON string that need a second look: eight at a time, in long strings more.
+
+/// Bytes that are looked at together in a string that has shown to be long.
+const BLOCK: usize = 64;
+/// Bytes after which a string is long: most keys and values end before.
+const LONG: usize = 32;
 
 /// How many bytes at the front of `bytes` stand for themselves in a JSON string: no quote, backslash or control
 /// character.
 #[inline]
 pub(in crate::message) fn plain_prefix(bytes: &[u8]) -> usize {
+    let (front, behind) = bytes.split_at(LONG.min(bytes.len()));
+    let plain = by_words(front);
+    if plain < front.len() { plain } else { plain + long_prefix(behind) }
+}
+
+/// [`plain_prefix`] of what is behind the front of a long string.
+#[inline(never)]
+fn long_prefix(bytes: &[u8]) -> usize {
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let plain = BLOCK * blocks.iter().take_while(|block| !any_special(block)).count();
+    plain + by_words(bytes.get(plain..).unwrap_or_default())
+}
+
+/// Whether any byte of a block is special. Without an early exit, which the compiler turns into vector code.
+fn any_special(block: &[u8; BLOCK]) -> bool {
+    block.iter().fold(false, |any, byte| any | (*byte == b'"') | (*byte == b'\\') | (*byte < 0x20))
+}
+
+/// [`plain_prefix`], a word at a time.
+#[inline]
+fn by_words(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((word, behind)) = rest.split_first_chunk::<8>() {
         let special = special_bytes(*word);

@@ -394,7 +394,8 @@ proptest! {
 
 #[test]
 fn the_scan_stops_at_the_first_special_byte_only() {
-    for length in 0..40 {
+    // Up to behind the second block of a long string.
+    for length in (0..40).chain(90..105).chain(155..235) {
         for special in [b'"', b'\\', 0, 0x1F, b'\n'] {
             for at in 0..length {
                 let mut bytes = vec![b'a'; length];
@@ -406,7 +407,22 @@ fn the_scan_stops_at_the_first_special_byte_only() {
     let plain: Vec<u8> = (0..=u8::MAX).filter(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1F)).collect();
     assert_eq!(scan::plain_prefix(&plain), plain.len());
     for byte in plain {
+        assert_eq!(scan::plain_prefix(&[byte; 300]), 300);
         assert_eq!(scan::plain_prefix(&[byte; 19]), 19);
         assert_eq!(scan::plain_prefix(&[byte, b'"', byte, byte, byte, byte, byte, byte, byte]), 1);
+    }
+}
+
+#[test]
+fn strings_with_escapes_are_left_out_where_they_are_long() {
+    let parts = |text: &str| {
+        let document = Document::read(text.as_bytes().to_vec(), testing::LIMITS).unwrap();
+        document.beside_unescaped().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let long = format!("\"\\n{}\"", "x".repeat(600));
+    assert_eq!(parts(&format!(r#"{{"a":{long},"b\n":["y",{long}]}}"#)), [r#"{"a":"#, ",", r#":["y","#, "]}"]);
+    assert_eq!(parts(&long), ["", ""]);
+    for whole in [r#"{"a":"\n","b":"y"}"#, r#"["y"]"#, "1"] {
+        assert_eq!(parts(whole), [whole]);
     }
 }

@@ -82,11 +82,13 @@ fn patterns_of_the_operator_look_at_one_string_each() {
 
 /// Any string of any document, however it is written, is found to hold what the detectors say of it alone.
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
+    let short = prop_oneof![
         ".{0,12}",
         "(id_rsa|val|</?system>| |\u{200B}|\u{200C}|م|~/.ssh|\"|\\\\|\n){0,5}",
         "(ignore|all|prior|prompts| |\u{A0}){0,8}",
-    ]
+    ];
+    // Long ones with escapes are looked at in their decoded form only.
+    (short, prop_oneof![Just(0), 0..300_usize]).prop_map(|(text, words)| format!("{}{text}", "pad ".repeat(words)))
 }
 
 proptest! {
