@@ -43,17 +43,23 @@ pub(super) struct Held {
     deadline: Option<Instant>,
 }
 
-/// A body in the pieces in which it came, which stand where they were received. They become one in one go, so that no byte is
-/// copied twice.
+/// Most bytes of a piece that is copied when it comes: one that stands where it was received keeps what was received with it,
+/// and a server may send its answer byte by byte.
+const SMALL: usize = 4096;
+
+/// A body in the pieces in which it came. Those that are not small stand where they were received, and become one in one go, so
+/// that no byte of them is copied twice.
 struct Pieces {
     parts: SmallVec<[Bytes; 1]>,
+    /// Small pieces behind the last part.
+    small: Vec<u8>,
     length: usize,
     share: Share,
 }
 
 impl Pieces {
     fn new(bound: &Arc<HeldAnswers>) -> Self {
-        Self { parts: SmallVec::new(), length: 0, share: Share::new(bound) }
+        Self { parts: SmallVec::new(), small: Vec::new(), length: 0, share: Share::new(bound) }
     }
 
     fn push(&mut self, bytes: Bytes, cap: usize) -> Result<(), Refusal> {
@@ -62,14 +68,27 @@ impl Pieces {
             return Err(answer::too_large());
         }
         self.share.set(self.length).map_err(answer::overloaded)?;
-        if !bytes.is_empty() {
+        if bytes.len() <= SMALL {
+            self.small.extend_from_slice(&bytes);
+        } else {
+            self.close_small();
             self.parts.push(bytes);
         }
         Ok(())
     }
 
+    fn close_small(&mut self) {
+        if !self.small.is_empty() {
+            self.parts.push(std::mem::take(&mut self.small).into());
+        }
+    }
+
     fn join(&mut self) -> Vec<u8> {
-        if self.parts.len() <= 1 {
+        if self.parts.is_empty() {
+            return std::mem::take(&mut self.small);
+        }
+        self.close_small();
+        if self.parts.len() == 1 {
             return self.parts.pop().unwrap_or_default().into();
         }
         let mut whole = Vec::with_capacity(self.length);

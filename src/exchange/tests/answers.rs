@@ -36,6 +36,30 @@ fn a_listing_is_filtered_however_it_is_split() {
 }
 
 #[test]
+fn an_answer_of_pieces_of_any_sizes_is_whole() {
+    let world = world(&[]);
+    let digits: String = (0..6000).map(|n| format!("{n} ")).collect();
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","content":[{{"type":"text","text":"{digits}"}}]}}}}"#
+    );
+    // Around the size up to which a piece is copied, alone and mixed.
+    for sizes in [&[1][..], &[4096], &[4097], &[4095, 1], &[1, 4097], &[5000, 3, 4096], &[usize::MAX]] {
+        let mut play = Play::call(&world, Some("1"));
+        assert_eq!(play.shown(answer("200", JSON, false)), "> wait");
+        let (mut left, mut sizes) = (text.as_str(), sizes.iter().cycle());
+        while let Some((one, rest)) = left.split_at_checked((*sizes.next().expect("a size")).min(left.len() - 1)) {
+            assert_eq!(play.shown(piece(one, false)), "> wait");
+            left = rest;
+            if left.len() == 1 {
+                break;
+            }
+        }
+        let step = play.step(piece(left, true));
+        assert_eq!((shown(&step).as_str(), sent(&step) == text), ("rsh rsb. > finish", true), "{sizes:?}");
+    }
+}
+
+#[test]
 fn trailers_keep_their_place_behind_the_body() {
     let world = world(&[]);
     let mut play = Play::listing(&world);
