@@ -22,7 +22,8 @@ fn long_prefix(bytes: &[u8]) -> usize {
     plain + by_words(bytes.get(plain..).unwrap_or_default())
 }
 
-/// Whether any byte of a block is special. Without an early exit, which the compiler turns into vector code.
+/// Whether any byte of a block is special.
+#[allow(clippy::needless_bitwise_bool, reason = "a branch would keep the compiler from comparing whole blocks")]
 fn any_special(block: &[u8; BLOCK]) -> bool {
     block.iter().fold(false, |any, byte| any | (*byte == b'"') | (*byte == b'\\') | (*byte < 0x20))
 }
