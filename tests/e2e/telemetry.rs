@@ -108,6 +108,7 @@ fn has_the_audit(collector: &Collector, stack: &Stack) {
             let name = match name.as_str() {
                 "time" => continue,
                 "method" => "mcp.method.name".to_owned(),
+                "client_address" => "client.address".to_owned(),
                 name => format!("portcullis.{name}"),
             };
             let text = match value {
