@@ -7,7 +7,6 @@
 //! reply is written as it stands. Tests hold both against Envoy's own types.
 
 mod codec;
-mod proto;
 mod read;
 mod write;
 

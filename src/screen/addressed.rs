@@ -2,20 +2,32 @@
 //!
 //! The list is authz-semantics §6 and deliberately short: a long one flags honest tools until nobody reads the flag.
 //!
-//! Blocks of the text are asked whether a phrase may begin in them, by four of each phrase's first five bytes and without
-//! an early exit, which the compiler turns into vector code; only where one may is it spelled out. White space and what
-//! is inside a tag are looked at by few of the phrases before them, so hostile text costs a small multiple of plain text.
-//! Letters of ASCII compare without case.
+//! The text is searched for beginnings of phrases first, many places at once ([`Prefilter`]); only where one stands is the
+//! phrase spelled out. White space and what is inside a tag are looked at by few of the phrases before them, so hostile
+//! text costs a small multiple of plain text. Letters of ASCII compare without case.
+
+use super::prefilter::{Beginning, Prefilter};
 
 #[cfg(test)]
 mod tests;
 
-/// Bytes that are asked together.
-const BLOCK: usize = 32;
-/// The case bit of an ASCII letter. Set on every byte that is compared: `_` becomes [`UNDERSCORE`], the other characters
-/// of [`may_begin`] stay themselves. What else becomes equal is told apart when the phrase is spelled out.
+/// The case bit of an ASCII letter.
 const CASE: u8 = 0x20;
-const UNDERSCORE: u8 = b'_' | CASE;
+
+/// What the phrases begin with.
+const BEGINNINGS: [Beginning; 8] = [
+    [b"iI", b"gG", b"nN"],
+    [b"<", b"iIsS", b"mMnNyY"],
+    [b"<", b"/", b"iIsS"],
+    // Behind *do* any white space, of which this is the first byte.
+    [b"dD", b"oO", b"nN\t\n\x0B\x0C\r \xC2\xE1\xE2\xE3"],
+    [b"wW", b"iI", b"tT"],
+    [b"iI", b"dD", b"_"],
+    [b"~", b"/", b"."],
+    [b".", b"aA", b"wW"],
+];
+
+static PREFILTER: Prefilter = Prefilter::new(&BEGINNINGS);
 
 /// Whether the text holds a phrase of the list. One pass, no allocation.
 #[must_use]
@@ -33,61 +45,7 @@ pub fn may_contain(text: &str) -> bool {
 
 /// `whole`: the text is one string and not many one after the other, so that what stands in front of a phrase counts.
 fn find(text: &str, whole: bool) -> bool {
-    let mut at = 0;
-    while let Some(block) = Block::at(text.as_bytes(), at) {
-        if block.places().any(|place| phrase_at(text, at.saturating_add(place), whole)) {
-            return true;
-        }
-        at = at.saturating_add(BLOCK);
-    }
-    (at..text.len()).any(|at| phrase_at(text, at, whole))
-}
-
-/// What stands at each place of a block, and one, two and four bytes further on.
-struct Block<'t>([&'t [u8; BLOCK]; 4]);
-
-impl<'t> Block<'t> {
-    fn at(bytes: &'t [u8], at: usize) -> Option<Self> {
-        let block = |offset: usize| bytes.get(at.saturating_add(offset)..)?.first_chunk();
-        Some(Self([block(0)?, block(1)?, block(2)?, block(4)?]))
-    }
-
-    /// For each place 1 where a phrase may begin, else 0. Without an early exit, for the compiler's sake.
-    fn flags(&self) -> [u8; BLOCK] {
-        let [first, second, third, fifth] = self.0;
-        let mut flags = [0; BLOCK];
-        let places = first.iter().zip(second).zip(third.iter().zip(fifth));
-        for (flag, ((a, b), (c, e))) in flags.iter_mut().zip(places) {
-            *flag = u8::from(may_begin(*a | CASE, *b | CASE, *c | CASE, *e | CASE));
-        }
-        flags
-    }
-
-    /// The places where a phrase may begin, in order.
-    fn places(&self) -> impl Iterator<Item = usize> {
-        let flags = self.flags();
-        let any = flags != [0; BLOCK];
-        any.then_some(flags)
-            .into_iter()
-            .flat_map(|flags| flags.into_iter().enumerate().filter_map(|(place, flag)| (flag != 0).then_some(place)))
-    }
-}
-
-/// Whether a phrase may begin with these bytes, all of them with the [`CASE`] bit: its first, second, third and fifth. No
-/// phrase has fewer than six.
-#[allow(clippy::needless_bitwise_bool, reason = "a branch would keep the compiler from comparing whole blocks")]
-#[inline]
-fn may_begin(a: u8, b: u8, c: u8, e: u8) -> bool {
-    let name = |letter: u8| (letter == b's') | (letter == b'i');
-    let ignore = (a == b'i') & (b == b'g') & (e == b'r');
-    let opening = name(b) & ((e == b't') | (e == b'o'));
-    let closing = (b == b'/') & name(c) & ((e == b's') | (e == b'p'));
-    // White space of any kind is below the digits or beyond ASCII.
-    let keep = (a == b'd') & (b == b'o') & ((c == b'n') | !(b'0'..0x80).contains(&c));
-    let without = (a == b'w') & (b == b'i') & (e == b'o');
-    let key = (a == b'i') & (b == b'd') & (c == UNDERSCORE);
-    let keys = (a == b'~') & (b == b'/') | (a == b'.') & (b == b'a') & (e == b'/');
-    ignore | (a == b'<') & (opening | closing) | keep | without | key | keys
+    PREFILTER.search(text.as_bytes(), &|at| phrase_at(text, at, whole))
 }
 
 /// Whether a phrase stands at byte `at`.
@@ -125,7 +83,7 @@ fn tag(rest: &str) -> Option<&str> {
     if !rest.starts_with(|c: char| matches!(c, '>' | '/') || c.is_whitespace()) {
         return None;
     }
-    let (_, end) = rest.split_at_checked(rest.find(['<', '>'])?)?;
+    let (_, end) = rest.split_at_checked(memchr::memchr2(b'<', b'>', rest.as_bytes())?)?;
     end.strip_prefix('>')
 }
 

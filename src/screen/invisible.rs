@@ -7,20 +7,61 @@
 
 use std::sync::LazyLock;
 
+use super::prefilter::{ANY, Beginning, Prefilter};
+
 #[cfg(test)]
 mod tests;
 
 const ZERO_WIDTH_NON_JOINER: char = '\u{200C}';
 
+/// First bytes of the characters of [`is_invisible`] in UTF-8.
+const BEGINNINGS: [Beginning; 8] = [
+    // U+AD, U+34F.
+    [b"\xC2\xCD", b"\xAD\x8F", ANY],
+    // U+61C.
+    [b"\xD8", b"\x9C", ANY],
+    // U+115F, U+1160, U+180E.
+    [b"\xE1", b"\x85\xA0", b"\x9F\xA0\x8E"],
+    // U+200B, U+200C, U+200E, U+200F.
+    [b"\xE2", b"\x80", b"\x8B\x8C\x8E\x8F"],
+    // U+202A to U+202E.
+    [b"\xE2", b"\x80", b"\xAA\xAB\xAC\xAD\xAE"],
+    // U+2060 to U+2064, U+2066 to U+206F.
+    [b"\xE2", b"\x81", b"\xA0\xA1\xA2\xA3\xA4\xA6\xA7\xA8\xA9\xAA\xAB\xAC\xAD\xAE\xAF"],
+    // U+3164, U+FEFF, U+FFA0, U+FFF9 to U+FFFB.
+    [b"\xE3\xEF", b"\x85\xBB\xBE\xBF", b"\xA4\xBF\xA0\xB9\xBA\xBB"],
+    // U+E0000 to U+E007F, U+E0100 to U+E01EF.
+    [b"\xF3", b"\xA0", b"\x80\x81\x84\x85\x86\x87"],
+];
+
+static PREFILTER: Prefilter = Prefilter::new(&BEGINNINGS);
+
 /// Whether the text holds an invisible character that honest text has no use for. One pass, no allocation.
 #[must_use]
 pub fn contains(text: &str) -> bool {
-    !text.is_ascii() && occurrences(text).next().is_some()
+    any(text, |at, c| is_dishonest(text, at, c))
 }
 
-/// Every such character and the byte at which it stands, in order.
+/// [`contains`], or a little more often: whether the text holds an invisible character, whatever stands around it.
+#[must_use]
+pub fn may_contain(text: &str) -> bool {
+    any(text, |_, c| is_invisible(c))
+}
+
+/// Whether `found` says so of a character that may be invisible and the byte at which it stands.
+fn any(text: &str, found: impl Fn(usize, char) -> bool) -> bool {
+    let char_at = |at| text.get(at..).and_then(|rest: &str| rest.chars().next());
+    !text.is_ascii() && PREFILTER.search(text.as_bytes(), &|at| char_at(at).is_some_and(|c| found(at, c)))
+}
+
+/// Every invisible character that honest text has no use for and the byte at which it stands, in order.
 pub fn occurrences(text: &str) -> impl Iterator<Item = (usize, char)> {
-    text.char_indices().filter(|(at, c)| is_invisible(*c) && !(*c == ZERO_WIDTH_NON_JOINER && is_spelling(text, *at)))
+    text.char_indices().filter(|(at, c)| is_dishonest(text, *at, *c))
+}
+
+/// Whether `c`, which stands at this byte of the text, is invisible and not what its script is spelled with.
+fn is_dishonest(text: &str, at: usize, c: char) -> bool {
+    is_invisible(c) && !(c == ZERO_WIDTH_NON_JOINER && is_spelling(text, at))
 }
 
 /// Whether `c` is on the list of authz-semantics §6, whatever stands around it.

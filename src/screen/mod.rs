@@ -10,6 +10,7 @@ pub mod config;
 pub mod invisible;
 pub mod notice;
 pub mod output;
+mod prefilter;
 pub mod scan;
 
 pub use config::ScreenSource;

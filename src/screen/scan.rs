@@ -78,8 +78,7 @@ impl Detectors {
     pub fn scan(&self, value: Value<'_>) -> Found {
         let document = value.document();
         let texts = || document.beside_unescaped().chain([document.unescaped()]);
-        let invisible =
-            self.invisible && texts().any(|text| !text.is_ascii() && text.chars().any(invisible::is_invisible));
+        let invisible = self.invisible && texts().any(invisible::may_contain);
         let addressed = self.addressed && texts().any(addressed::may_contain);
         let mut found = Found::default();
         if !invisible && !addressed && self.patterns.is_none() {

@@ -14,9 +14,8 @@ use crate::exchange::Event;
 use crate::ladder::Head;
 use crate::ladder::head::{Attributes, Modes};
 use crate::message::headers::{Headers, Place};
+use crate::message::protobuf::{Fields, Malformed, Value, bytes_of, flag_of, number_of, once};
 use crate::message::write;
-
-use super::proto::{Fields, Malformed, Value, once};
 
 /// Key of `ProcessingRequest.attributes` under which Envoy sends what `request_attributes` asked for.
 const FILTER: &[u8] = b"envoy.filters.http.ext_proc";
@@ -111,16 +110,8 @@ impl Message {
 
 /// Key and value of an entry of a map.
 fn entry(all: &[u8], place: Range<usize>) -> Result<(&[u8], Option<Range<usize>>), Malformed> {
-    let (mut key, mut value) = (None, None);
-    let mut fields = Fields::within(all, place);
-    while let Some((field, found)) = fields.next()? {
-        match field {
-            1 => once(&mut key, found.bytes()?)?,
-            2 => once(&mut value, found.bytes()?)?,
-            _ => {}
-        }
-    }
-    Ok((at(all, key.unwrap_or_default()), value))
+    let [key, value] = Fields::within(all, place).pick([1, 2])?;
+    Ok((at(all, bytes_of(key)?), value.map(Value::bytes).transpose()?))
 }
 
 fn at(all: &[u8], place: Range<usize>) -> &[u8] {
@@ -147,17 +138,9 @@ fn request_headers(bytes: &Bytes, message: &Message, headers: Option<Headers>, e
 
 /// `HttpHeaders`, and whether nothing follows them. `None` when a name is no text.
 fn headers(bytes: &Bytes, place: Range<usize>) -> Result<(Option<Headers>, bool), Malformed> {
-    let (mut map, mut ends) = (None, None);
-    let mut fields = Fields::within(bytes, place);
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => once(&mut map, value.bytes()?)?,
-            3 => once(&mut ends, value.flag()?)?,
-            _ => {}
-        }
-    }
+    let [map, ends] = Fields::within(bytes, place).pick([1, 3])?;
     let mut places = Vec::with_capacity(24);
-    let mut fields = Fields::within(bytes, map.unwrap_or_default());
+    let mut fields = Fields::within(bytes, bytes_of(map)?);
     while let Some((field, value)) = fields.next()? {
         if field == 1 {
             places.push(header(bytes, value.bytes()?)?);
@@ -166,55 +149,27 @@ fn headers(bytes: &Bytes, place: Range<usize>) -> Result<(Option<Headers>, bool)
     // HTTP knows no other names.
     let text = places.iter().all(|place| at(bytes, place.name.clone()).is_ascii());
     let headers = text.then(|| Headers::within(bytes.clone(), places));
-    Ok((headers, ends.unwrap_or_default()))
+    Ok((headers, flag_of(ends)?))
 }
 
 /// `HeaderValue`. Older Envoys fill `value` in the place of `raw_value`.
 fn header(all: &[u8], place: Range<usize>) -> Result<Place, Malformed> {
-    let (mut name, mut value, mut raw) = (None, None, None);
-    let mut fields = Fields::within(all, place);
-    while let Some((field, found)) = fields.next()? {
-        match field {
-            1 => once(&mut name, found.bytes()?)?,
-            2 => once(&mut value, found.bytes()?)?,
-            3 => once(&mut raw, found.bytes()?)?,
-            _ => {}
-        }
-    }
-    let value = raw.filter(|raw| !raw.is_empty()).or(value);
-    Ok(Place { name: name.unwrap_or_default(), value: value.unwrap_or_default() })
+    let [name, value, raw] = Fields::within(all, place).pick([1, 2, 3])?;
+    let (value, raw) = (bytes_of(value)?, bytes_of(raw)?);
+    Ok(Place { name: bytes_of(name)?, value: if raw.is_empty() { value } else { raw } })
 }
 
 /// Where the bytes of an `HttpBody` stand, and whether nothing follows it.
 fn body(all: &[u8], place: Range<usize>) -> Result<(Range<usize>, bool), Malformed> {
-    let (mut body, mut ends) = (None, None);
-    let mut fields = Fields::within(all, place);
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => once(&mut body, value.bytes()?)?,
-            2 => once(&mut ends, value.flag()?)?,
-            _ => {}
-        }
-    }
-    Ok((body.unwrap_or_default(), ends.unwrap_or_default()))
+    let [body, ends] = Fields::within(all, place).pick([1, 2])?;
+    Ok((bytes_of(body)?, flag_of(ends)?))
 }
 
 /// `ProtocolConfiguration`.
 fn modes(all: &[u8], place: Range<usize>) -> Result<Modes, Malformed> {
-    let (mut request, mut response) = (None, None);
-    let mut fields = Fields::within(all, place);
-    while let Some((field, value)) = fields.next()? {
-        match (field, value) {
-            (1, Value::Number(mode)) => once(&mut request, mode)?,
-            (2, Value::Number(mode)) => once(&mut response, mode)?,
-            (1 | 2, _) => return Err(Malformed),
-            _ => {}
-        }
-    }
-    let is = |mode: Option<u64>, expected: BodySendMode| {
-        mode.and_then(|mode| i32::try_from(mode).ok()).unwrap_or_default() == expected as i32
-    };
-    let whole = is(request, BodySendMode::Buffered) && is(response, BodySendMode::FullDuplexStreamed);
+    let [request, response] = Fields::within(all, place).pick([1, 2])?;
+    let is = |mode, expected: BodySendMode| Ok(i32::try_from(number_of(mode)?) == Ok(expected as i32));
+    let whole = is(request, BodySendMode::Buffered)? & is(response, BodySendMode::FullDuplexStreamed)?;
     Ok(if whole { Modes::Whole } else { Modes::Other })
 }
 

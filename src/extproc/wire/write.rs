@@ -11,8 +11,7 @@ use smallvec::SmallVec;
 
 use crate::exchange::{Immediate, Reply, Verdict};
 use crate::ladder::forward::HeaderEdits;
-
-use super::proto::{begin, bytes, field_len, number, number_len};
+use crate::message::protobuf::{begin, bytes, field_len, number, number_len};
 
 /// Our namespace of dynamic metadata: Envoy's `metadata_options.receiving_namespaces` must name it.
 const NAMESPACE: &[u8] = b"portcullis";

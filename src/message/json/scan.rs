@@ -1,5 +1,8 @@
 //! Looking for the bytes of a JSON string that need a second look: eight at a time, in long strings more.
 
+use fearless_simd::{Level, Simd, dispatch, u8x64};
+use fearless_simd::{SimdBase as _, SimdMask as _};
+
 /// Bytes that are looked at together in a string that has shown to be long.
 const BLOCK: usize = 64;
 /// Bytes after which a string is long: most keys and values end before.
@@ -17,15 +20,24 @@ pub(in crate::message) fn plain_prefix(bytes: &[u8]) -> usize {
 /// [`plain_prefix`] of what is behind the front of a long string.
 #[inline(never)]
 fn long_prefix(bytes: &[u8]) -> usize {
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let plain = BLOCK * blocks.iter().take_while(|block| !any_special(block)).count();
-    plain + by_words(bytes.get(plain..).unwrap_or_default())
+    dispatch!(Level::new(), simd => by_blocks(simd, bytes))
 }
 
-/// Whether any byte of a block is special.
-#[allow(clippy::needless_bitwise_bool, reason = "a branch would keep the compiler from comparing whole blocks")]
-fn any_special(block: &[u8; BLOCK]) -> bool {
-    block.iter().fold(false, |any, byte| any | (*byte == b'"') | (*byte == b'\\') | (*byte < 0x20))
+/// [`long_prefix`] with the vectors of this machine.
+#[allow(clippy::inline_always, reason = "it is compiled for those vectors as a part of its caller only")]
+#[inline(always)]
+fn by_blocks<S: Simd>(simd: S, bytes: &[u8]) -> usize {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let mut plain = 0;
+    for block in blocks {
+        let block = u8x64::load_array_ref(simd, block);
+        let special = block.simd_eq(b'"') | block.simd_eq(b'\\') | block.simd_lt(0x20);
+        if special.any_true() {
+            return plain + special.to_bitmask().trailing_zeros() as usize;
+        }
+        plain += BLOCK;
+    }
+    plain + by_words(rest)
 }
 
 /// [`plain_prefix`], a word at a time.

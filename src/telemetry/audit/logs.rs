@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 use tokio::runtime::Handle;
 
 use super::event::texts;
+use crate::message::protobuf::{bytes, fixed32, fixed64, message, number};
 use crate::telemetry::contract::AuditEvent;
 use crate::telemetry::counters::{Counters, Lost};
 use crate::telemetry::otlp::client::Client;
-use crate::telemetry::otlp::encode::{Envelope, Value, attribute, bytes, fixed32, fixed64, message, number, text};
+use crate::telemetry::otlp::encode::{Envelope, Value, attribute, text};
 use crate::telemetry::otlp::outbox::{Limits, Losses, Outbox};
 use crate::telemetry::settings::WhenFull;
 use crate::telemetry::traces::Place;

@@ -15,10 +15,11 @@ use tokio::runtime::Handle;
 
 use super::metrics::{error_type, target};
 use super::otlp::client::Client;
-use super::otlp::encode::{Envelope, Value, attribute, bytes, fixed32, fixed64, message, number, text};
+use super::otlp::encode::{Envelope, Value, attribute, text};
 use super::otlp::outbox::{Limits, Losses, Outbox};
 use super::otlp::variable;
 use super::record::{Asked, Outcome, Passage, Record, Trail, Trails};
+use crate::message::protobuf::{bytes, fixed32, fixed64, message, number};
 use crate::message::trace::TraceContext;
 use crate::protocol::Method;
 use crate::refusal::Rung;

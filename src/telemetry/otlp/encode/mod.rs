@@ -10,13 +10,10 @@ use bytes::{BufMut, Bytes};
 use opentelemetry::{Array, Value as Configured};
 use opentelemetry_sdk::Resource;
 
+use crate::message::protobuf::{begin, bytes, delimited, field_len, fixed64, message, number};
+
 /// Name of the instrumentation scope of everything.
 const SCOPE: &str = "portcullis";
-
-const VARINT: u8 = 0;
-const FIXED64: u8 = 1;
-const DELIMITED: u8 = 2;
-const FIXED32: u8 = 5;
 
 /// An attribute's value (`AnyValue`).
 #[derive(Clone, Copy, Debug)]
@@ -29,55 +26,6 @@ pub(in crate::telemetry) enum Value<'a> {
     Texts(&'a [String]),
 }
 
-fn key(out: &mut Vec<u8>, field: u8, form: u8) {
-    out.push(field << 3 | form);
-}
-
-/// A number in as few bytes as it needs, seven bits in each.
-fn varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number.to_le_bytes()[0] | 0x80);
-        number >>= 7;
-    }
-    out.push(number.to_le_bytes()[0]);
-}
-
-/// A length; `usize` has at most 64 bits.
-fn length(out: &mut Vec<u8>, length: usize) {
-    varint(out, length as u64);
-}
-
-/// The bytes that a length takes.
-const fn width(length: usize) -> usize {
-    let bits = (usize::BITS - (length | 1).leading_zeros()) as usize;
-    bits.div_ceil(7)
-}
-
-/// An enumeration or another small number.
-pub(in crate::telemetry) fn number(out: &mut Vec<u8>, field: u8, number: u64) {
-    key(out, field, VARINT);
-    varint(out, number);
-}
-
-/// A time, in nanoseconds since 1970.
-pub(in crate::telemetry) fn fixed64(out: &mut Vec<u8>, field: u8, number: u64) {
-    key(out, field, FIXED64);
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
-/// Flags.
-pub(in crate::telemetry) fn fixed32(out: &mut Vec<u8>, field: u8, number: u32) {
-    key(out, field, FIXED32);
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
-/// Bytes, or a message that is encoded already.
-pub(in crate::telemetry) fn bytes(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
-    key(out, field, DELIMITED);
-    length(out, bytes.len());
-    out.extend_from_slice(bytes);
-}
-
 /// Text; none where it is empty, which is the default.
 pub(in crate::telemetry) fn text(out: &mut Vec<u8>, field: u8, text: &str) {
     if !text.is_empty() {
@@ -85,45 +33,22 @@ pub(in crate::telemetry) fn text(out: &mut Vec<u8>, field: u8, text: &str) {
     }
 }
 
-/// A message of what `fill` appends. Its length is known afterwards: what takes more than one byte of it is moved up.
-pub(in crate::telemetry) fn message(out: &mut Vec<u8>, field: u8, fill: impl FnOnce(&mut Vec<u8>)) {
-    key(out, field, DELIMITED);
-    out.push(0);
-    let start = out.len();
-    fill(out);
-    let (end, filled) = (out.len(), out.len().saturating_sub(start));
-    let more = width(filled).saturating_sub(1);
-    if more > 0 {
-        out.resize(end.saturating_add(more), 0);
-        out.copy_within(start..end, start.saturating_add(more));
-    }
-    let mut left = filled as u64;
-    let place = out.get_mut(start.saturating_sub(1)..start.saturating_add(more)).unwrap_or_default();
-    for byte in place {
-        let low = left.to_le_bytes()[0] & 0x7F;
-        left >>= 7;
-        *byte = if left == 0 { low } else { low | 0x80 };
-    }
-}
-
 /// An attribute (`KeyValue`) in this field.
 pub(in crate::telemetry) fn attribute(out: &mut Vec<u8>, field: u8, name: &str, value: Value<'_>) {
     if let Value::Text(text) = value {
         // What most attributes are: their lengths are known, so nothing is moved.
-        let any = 1 + width(text.len()) + text.len();
-        let pair = 1 + width(name.len()) + name.len() + 1 + width(any) + any;
+        let any = field_len(text.len());
+        let pair = field_len(name.len()) + field_len(any);
         out.reserve(pair.saturating_add(8));
         if let Some([pair, long, any, short]) = one_byte([pair, name.len(), any, text.len()]) {
-            out.extend_from_slice(&[field << 3 | DELIMITED, pair, 1 << 3 | DELIMITED, long]);
+            out.extend_from_slice(&[delimited(field), pair, delimited(1), long]);
             out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(&[2 << 3 | DELIMITED, any, 1 << 3 | DELIMITED, short]);
+            out.extend_from_slice(&[delimited(2), any, delimited(1), short]);
             return out.extend_from_slice(text.as_bytes());
         }
-        key(out, field, DELIMITED);
-        length(out, pair);
+        begin(out, field, pair);
         bytes(out, 1, name.as_bytes());
-        key(out, 2, DELIMITED);
-        length(out, any);
+        begin(out, 2, any);
         return bytes(out, 1, text.as_bytes());
     }
     message(out, field, |out| {
@@ -181,13 +106,11 @@ impl Envelope {
     /// The request of `items`: encoded spans or log records, each as field 2.
     pub(in crate::telemetry) fn wrap(&self, items: Vec<u8>) -> Request {
         let scope = self.scope.len() + items.len();
-        let resource = self.resource.len() + 1 + width(scope) + scope + self.schema.len();
+        let resource = self.resource.len() + field_len(scope) + self.schema.len();
         let mut head = Vec::with_capacity(self.resource.len() + self.scope.len() + 32);
-        key(&mut head, 1, DELIMITED);
-        length(&mut head, resource);
+        begin(&mut head, 1, resource);
         head.extend_from_slice(&self.resource);
-        key(&mut head, 2, DELIMITED);
-        length(&mut head, scope);
+        begin(&mut head, 2, scope);
         head.extend_from_slice(&self.scope);
         Request([head.into(), items.into(), self.schema.clone().into()])
     }

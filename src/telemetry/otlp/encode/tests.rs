@@ -8,7 +8,9 @@ use opentelemetry_sdk::Resource;
 use proptest::prelude::*;
 use prost::Message as _;
 
-use super::{Envelope, Value, attribute, fixed32, fixed64, message, number, text};
+use crate::message::protobuf::{fixed32, fixed64, message, number};
+
+use super::{Envelope, Value, attribute, text};
 
 fn pair(name: &str, value: Configured) -> Pair {
     Attributes::from([KeyValue::new(name.to_owned(), value)]).0.remove(0)

@@ -70,7 +70,7 @@ fn outbox(server: &Server, limits: Limits, keep: bool) -> (Outbox, Arc<AtomicU64
 
 fn span(name: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    super::super::encode::message(&mut out, 2, |out| super::super::encode::text(out, 5, name));
+    crate::message::protobuf::message(&mut out, 2, |out| super::super::encode::text(out, 5, name));
     out
 }
 
