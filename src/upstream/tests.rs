@@ -37,7 +37,8 @@ fn a_value_that_could_break_a_header_refuses_without_being_shown() {
     ] {
         let fault = in_file(bad).unwrap_err();
         assert!(matches!(fault, SecretFault::Unusable { .. }), "{bad:?}: {fault}");
-        assert!(!fault.to_string().contains("s3"), "{fault}");
+        // Long enough that no name of a temporary folder has it.
+        assert!(!["cret", "crét"].iter().any(|part| fault.to_string().contains(part)), "{fault}");
     }
     assert!(matches!(in_file(&vec![b'a'; 20_000]).unwrap_err(), SecretFault::Unusable { problem: "is too long", .. }));
 }
