@@ -9,6 +9,9 @@ use crate::upstream::book::{NEGATIVE, Verdict};
 
 use super::Server;
 
+#[cfg(test)]
+mod tests;
+
 /// How much is known of everything that a call reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
