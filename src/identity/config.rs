@@ -81,7 +81,7 @@ macro_rules! claims_source {
             #[serde(default = "email_verified_claim")]
             pub email_verified_claim: String,
             /// The hosted domain (claim `hd`) that callers must have; any when left out.
-            #[serde(default)]
+            #[serde(default, deserialize_with = "crate::policy::written")]
             pub allowed_domain: Option<String>,
             /// How far the clocks of issuer and Portcullis may differ, at most 5m.
             #[serde(default)]

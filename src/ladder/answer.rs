@@ -1,6 +1,6 @@
 //! Rung 18: an answer that is read must be readable, and must answer this request.
 
-use crate::message::headers::{Headers, essence_is};
+use crate::message::headers::{Headers, essence_is, utf8_is};
 use crate::message::json::{Document, Kind as JsonKind, Limits, Value};
 use crate::protocol::rpc::IdKey;
 use crate::protocol::{Method, keys, method};
@@ -12,6 +12,9 @@ use super::budget::Exhausted;
 
 /// Values in an answer: a 16 MiB answer of small values stays below it.
 const NODES: usize = 1 << 22;
+
+/// The media types of answers that can be read.
+const READ: [&str; 2] = ["application/json", "text/event-stream"];
 
 /// Seconds after which an answer may find room again.
 const RETRY_AFTER: u32 = 1;
@@ -63,8 +66,13 @@ pub fn head(server: &Server, asked: &Asked, headers: &Headers, ends: bool) -> Re
     if encoded {
         return Err(unreadable("the server compressed its answer although identity was asked for"));
     }
+    let media_type = headers.text("content-type");
+    // Clients that believe it would read another answer than the one that is judged here.
+    if media_type.is_some_and(|value| READ.iter().any(|known| essence_is(value, known) && !utf8_is(value, known))) {
+        return Err(unreadable("the server's answer names a charset other than UTF-8"));
+    }
     let declared = headers.text("content-length").and_then(|length| length.parse::<u64>().ok()).unwrap_or(0);
-    match headers.text("content-type") {
+    match media_type {
         Some(value) if essence_is(value, "application/json") => {
             if declared > cap(server, asked.method) as u64 {
                 Err(too_large())

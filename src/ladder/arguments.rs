@@ -119,6 +119,14 @@ fn errors(failures: &[Failure]) -> String {
 }
 
 fn mirrored(entry: &Entry, arguments: Option<Value<'_>>, headers: &Headers) -> Result<(), Refusal> {
+    // Rung 4 lets underscores behind `mcp-param-` stand, because an annotation may have some; beside or instead of a header
+    // that is compared, such a look-alike would be the one that a server reads.
+    let look_alike = headers.iter().find_map(|header| entry.mirrored().look_alike(header.name()));
+    if let Some(written) = look_alike {
+        return Err(Refusal::new(Reason::HeadersMismatch, Rung::Arguments)
+            .message(format!("Header mismatch: {written} comes in another spelling too, with - for _ or _ for -"))
+            .detail("header", Detail::Text(written.to_owned())));
+    }
     // Rung 4 saw to it that there is one value at most.
     let decoded = |name: &str| headers.all(name).next().map(routing::decode);
     entry.mirrored().check(arguments, decoded).map_err(|mismatch| {

@@ -1,6 +1,6 @@
 //! Rung 8: there is a body, and it is one we can read.
 
-use crate::message::headers::essence_is;
+use crate::message::headers::{essence_is, utf8_is};
 use crate::refusal::{Reason, Refusal, Rung};
 
 use super::head::Modes;
@@ -9,11 +9,18 @@ use super::{Head, Server};
 /// Judges the body by the headers that announce it.
 ///
 /// # Errors
-/// `body.unsupported_type`, `body.encoded`, `body.too_large`, `body.missing`, in this order.
+/// `body.unsupported_type` (also for a `charset` other than UTF-8), `body.encoded`, `body.too_large`, `body.missing`, in this order.
 pub fn check(server: &Server, head: &Head) -> Result<(), Refusal> {
     let refuse = |reason| Err(Refusal::new(reason, Rung::Body));
-    if !head.headers.text("content-type").is_some_and(|value| essence_is(value, "application/json")) {
+    let content_type = head.headers.text("content-type").unwrap_or_default();
+    if !essence_is(content_type, "application/json") {
         return refuse(Reason::BodyUnsupportedType);
+    }
+    // Real servers decode by it: what is judged here as UTF-8 would be another call there.
+    if !utf8_is(content_type, "application/json") {
+        let text =
+            "The request's Content-Type names a charset other than UTF-8, which is the only one of JSON: leave it out.";
+        return Err(Refusal::new(Reason::BodyUnsupportedType, Rung::Body).message(text));
     }
     if head.headers.has("content-encoding") {
         return refuse(Reason::BodyEncoded);

@@ -9,6 +9,9 @@ use crate::upstream::book::{NEGATIVE, Verdict};
 
 use super::Server;
 
+#[cfg(test)]
+mod tests;
+
 /// How much is known of everything that a call reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -33,7 +36,7 @@ pub fn check(server: &Server, target: &Target<'_>, reached: &[&Capability], now:
             Verdict::Fresh => {}
             Verdict::Stale => standing = Standing::Stale,
             Verdict::Changed(fields) => return Err(changed(capability, &fields)),
-            Verdict::Gone => return Err(gone(target, capability)),
+            Verdict::Gone => return Err(gone(server, target, capability)),
         }
     }
     Ok(standing)
@@ -73,18 +76,23 @@ fn changed(capability: &Capability, fields: &[String]) -> Refusal {
         .detail("fields", Detail::Texts(fields.to_vec()))
 }
 
-fn gone(target: &Target<'_>, capability: &Capability) -> Refusal {
+fn gone(server: &Server, target: &Target<'_>, capability: &Capability) -> Refusal {
     let mut refusal = Refusal::new(Reason::DefinitionGone, Rung::Definition)
         .message(format!("The server no longer offers '{}'. Trying again will not help.", capability.text));
-    refusal.hidden = hidden(target);
+    refusal.hidden = hidden(server, target, capability);
     refusal
 }
 
-fn hidden(target: &Target<'_>) -> Option<Hidden> {
+/// As the refusal of a name that does not exist would say: of several URIs the one that is gone, not the first.
+fn hidden(server: &Server, target: &Target<'_>, gone: &Capability) -> Option<Hidden> {
+    let covered = |uri: &&&str| {
+        let covering = server.prices.covering(uri).unwrap_or_default();
+        covering.iter().any(|capability| capability.label == gone.label)
+    };
     match target {
         Target::Tool(name) => Some(Hidden::Tool((*name).to_owned())),
         Target::Prompt(name) => Some(Hidden::Prompt((*name).to_owned())),
-        Target::Resources(uris) => uris.first().map(|uri| Hidden::Resource((*uri).to_owned())),
+        Target::Resources(uris) => uris.iter().find(covered).map(|uri| Hidden::Resource((*uri).to_owned())),
         Target::Baseline | Target::Priceless(_) | Target::Unnamed(_) => None,
     }
 }

@@ -222,8 +222,10 @@ impl Snapshot {
                 }
             }
             Matcher::Authority { authorities, path } => {
-                for authority in authorities {
-                    let authority = normal_authority(authority, &server.resource.scheme);
+                // Whatever the resource's scheme: a request says `http` to a proxy beside an agent, and its port 80 is no port.
+                let schemes = ["http", server.resource.scheme.as_str()];
+                for (authority, scheme) in authorities.iter().flat_map(|name| schemes.map(|scheme| (name, scheme))) {
+                    let authority = normal_authority(authority, scheme);
                     self.authorities.entry(authority.clone()).or_default();
                     let value = format!("{authority}{path}");
                     clash(self.addresses.insert((authority, path.clone()), index), "address", value);

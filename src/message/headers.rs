@@ -143,3 +143,19 @@ pub fn essence_is(content_type: &str, expected: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim_matches([' ', '\t']);
     essence.eq_ignore_ascii_case(expected)
 }
+
+/// Whether a body of this media type has the essence `expected` and is text in UTF-8, as it is read here: a `charset` that
+/// says anything else makes another message of the same bytes for a reader that believes it.
+///
+/// Some readers look for the word anywhere in the value, so it may stand nowhere but in a well-formed parameter.
+#[must_use]
+pub fn utf8_is(content_type: &str, expected: &str) -> bool {
+    essence_is(content_type, expected) && content_type.split(';').skip(1).all(no_other_charset)
+}
+
+fn no_other_charset(parameter: &str) -> bool {
+    let parameter = parameter.trim_matches([' ', '\t']).to_ascii_lowercase();
+    let value = parameter.strip_prefix("charset=");
+    let bare = value.map(|value| value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value));
+    matches!(bare, Some("utf-8" | "utf8")) || !parameter.contains("charset")
+}

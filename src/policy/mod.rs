@@ -38,6 +38,7 @@ pub use prices::{Capability, Covering, PriceEntry, Prices, Reconciled};
 pub use principal::Principal;
 pub use rules::{Explanation, MatchedRule, Policy};
 pub use scope::{ScopeSet, Scopes, is_scope_token};
+pub(crate) use source::written;
 pub use source::{MatchSource, PolicySource, RuleSource, Scalar};
 pub use template::{Template, TemplateFault, TemplateSet};
 

@@ -15,7 +15,7 @@ use super::one_or_many::OneOrMany;
 #[serde(deny_unknown_fields)]
 pub struct PolicySource {
     /// The catalogue of permissions. When it is given, roles may grant only what it lists; it does not hold `*`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "written")]
     pub permissions: Option<Vec<String>>,
     /// Roles by name, each with the permissions it grants. `*` stands alone and grants every permission; an empty list
     /// grants nothing.
@@ -46,24 +46,30 @@ pub struct RuleSource {
 #[serde(deny_unknown_fields)]
 pub struct MatchSource {
     /// The issuer of the token (`iss`), exactly.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "written")]
     pub issuer: Option<String>,
     /// The subject of the token (`sub`), exactly. Subjects are unique per issuer only: name the issuer too when there is
     /// more than one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "written")]
     pub sub: Option<String>,
     /// The verified email, without regard to case.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "written")]
     pub email: Option<String>,
     /// The domain of a caller with a verified email, without regard to case: the hosted domain (`hd`) when the token has
     /// one, else what follows the last `@` of the email.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "written")]
     pub domain: Option<String>,
     /// Claims by name or path, each with a value or a list of values of which any may hold. A claim with exactly the
     /// name wins, else the path is followed through objects by its dots. A claim that is an array must contain the
     /// value, any other must equal it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "written")]
     pub claim: Option<BTreeMap<String, OneOrMany<Scalar>>>,
+}
+
+/// The value of a condition or a bound that is written: one without a value (`email:` and nothing behind it) is a mistake, and
+/// taken for none it would make a rule match everybody, or lift the bound.
+pub(crate) fn written<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// A value that a claim is compared with. Types count: the number `1` is not the text `"1"`.

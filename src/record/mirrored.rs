@@ -119,6 +119,16 @@ impl Mirrored {
         self.parameters.iter().filter_map(|parameter| Some((&*parameter.header, said(parameter)?))).collect()
     }
 
+    /// The parameter, as its annotation spells the header, whose header `header` (lower case) is to a server that takes `_` and
+    /// `-` for the same, as those behind CGI-like gateways do; `None` where it is a parameter's very own.
+    #[must_use]
+    pub fn look_alike(&self, header: &str) -> Option<&str> {
+        if self.parameters.iter().any(|parameter| *parameter.header == *header) {
+            return None;
+        }
+        self.parameters.iter().find(|parameter| alike(&parameter.header, header)).map(|parameter| &*parameter.written)
+    }
+
     /// Compares each annotated parameter of `arguments` with its header. `header` gives the decoded value under a lower-case
     /// name, an error for one that cannot be decoded.
     ///
@@ -172,6 +182,11 @@ fn says(header: &str, value: Value<'_>) -> bool {
         Kind::Bool => value.raw() == header,
         Kind::Null | Kind::Array | Kind::Object => false,
     }
+}
+
+fn alike(one: &str, other: &str) -> bool {
+    let dash = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    one.len() == other.len() && one.bytes().map(dash).eq(other.bytes().map(dash))
 }
 
 /// RFC 9110 §5.6.2.

@@ -68,7 +68,7 @@ impl Match {
     }
 
     /// Every single thing that it matches, in a form that is equal exactly when two matchers overlap. `scheme` is the
-    /// resource's, which decides on the default port.
+    /// resource's, which decides on the default port; port 80 is `http`'s, which a proxy beside an agent is spoken to in.
     #[must_use]
     pub fn keys(&self, scheme: &str) -> Vec<(&'static str, String)> {
         let named = |kind: &'static str, names: &Option<OneOrMany<String>>| {
@@ -81,7 +81,8 @@ impl Match {
             self.authority
                 .iter()
                 .flat_map(OneOrMany::iter)
-                .map(|authority| ("authority", format!("{}{path}", normal_authority(authority, scheme)))),
+                .flat_map(|authority| [normal_authority(authority, scheme), normal_authority(authority, "http")])
+                .map(|authority| ("authority", format!("{authority}{path}"))),
         );
         keys
     }

@@ -149,3 +149,25 @@ fn a_tool_may_be_called_anything() {
         assert!(frame.contains(&format!("'{name}'")), "{frame}");
     }
 }
+
+#[test]
+fn headers_mismatch_when_a_mirrored_header_has_a_look_alike() {
+    let property = |name: &str| format!(r#""{name}": {{"type": "string", "x-mcp-header": "{name}"}}"#);
+    let schema = |names: &[&str]| {
+        let properties: Vec<String> = names.iter().map(|name| property(name)).collect();
+        format!(r#""inputSchema": {{"type": "object", "properties": {{{}}}}}"#, properties.join(", "))
+    };
+    let arguments = r#"{"arguments": {"tenant-id": "a"}}"#;
+    let (own, other) = (("mcp-param-tenant-id", "a"), ("mcp-param-tenant_id", "b"));
+    let (one, _) = record(&[("t", &schema(&["tenant-id"]))]);
+    assert!(called(&one, "t", arguments, &[own]).is_ok());
+    let frame = refused(called(&one, "t", arguments, &[own, other]), Reason::HeadersMismatch);
+    assert!(frame.contains("Mcp-Param-tenant-id"), "{frame}");
+    // Also where its argument is not there, so that its own header must not be.
+    refused(called(&one, "t", "{}", &[other]), Reason::HeadersMismatch);
+    assert!(called(&one, "t", "{}", &[("mcp-param-tenant-ids", "b")]).is_ok());
+    // Where both are annotated, each is compared with its own argument.
+    let (both, _) = record(&[("t", &schema(&["tenant-id", "tenant_id"]))]);
+    let arguments = r#"{"arguments": {"tenant-id": "a", "tenant_id": "b"}}"#;
+    assert!(called(&both, "t", arguments, &[own, other]).is_ok());
+}

@@ -30,6 +30,8 @@ fn an_answer_by_its_head() {
         ("200", &[("content-type", "APPLICATION/json; charset=utf-8")], Ok(Form::Json)),
         ("200", &[SSE], Ok(Form::Stream)),
         ("200", &[("content-type", "text/event-stream;charset=utf-8")], Ok(Form::Stream)),
+        ("200", &[("content-type", "application/json; charset=utf-7")], Err("answer.unreadable")),
+        ("200", &[("content-type", "text/event-stream; charset=\"utf-7\"")], Err("answer.unreadable")),
         ("400", &[JSON], Ok(Form::Json)),
         ("500", &[JSON], Ok(Form::Json)),
         ("403", &[JSON], Ok(Form::Json)),

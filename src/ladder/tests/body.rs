@@ -14,6 +14,16 @@ fn body_by_its_headers() {
     let cases: &[Case<'_>] = &[
         (&[json], false, "passed"),
         (&[("content-type", "Application/JSON ;charset=utf-8")], false, "passed"),
+        (&[("content-type", "application/json;CharSet=\"UTF-8\"; v=1")], false, "passed"),
+        // Servers that decode by it (body parsers do) would read another call than the one that is judged.
+        (&[("content-type", "application/json; charset=utf-7")], false, "body.unsupported_type"),
+        (&[("content-type", "application/json;charset=shift_jis")], false, "body.unsupported_type"),
+        (&[("content-type", "application/json; charset=utf-8; charset=utf-7")], false, "body.unsupported_type"),
+        (&[("content-type", "application/json; charset = utf-7")], false, "body.unsupported_type"),
+        (&[("content-type", "application/json; xcharset=utf-7")], false, "body.unsupported_type"),
+        (&[("content-type", "application/json; charset*=utf-8''utf-7")], false, "body.unsupported_type"),
+        (&[("content-type", "application/json; x=\"a; charset=utf-7\"")], false, "body.unsupported_type"),
+        (&[("content-type", "application/json; charset=")], false, "body.unsupported_type"),
         (&[json, ("content-length", "65536")], false, "passed"),
         (&[], false, "body.unsupported_type"),
         (&[("content-type", "application/json-rpc")], false, "body.unsupported_type"),

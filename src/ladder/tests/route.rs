@@ -102,6 +102,20 @@ fn authorities_compare_without_case_default_port_and_trailing_dot() {
 }
 
 #[test]
+fn port_80_of_an_authority_is_no_port_to_a_request_of_http() {
+    let matcher = ("match: {route: [cases, cases-stream]}", "match: {authority: \"vendor.internal:80\", path: /mcp}");
+    let world = world(&[matcher, PASS]);
+    for (authority, scheme) in
+        [("vendor.internal", "http"), ("vendor.internal:80", "http"), ("vendor.internal:80", "https")]
+    {
+        let mut head = to("POST", authority, "/mcp");
+        head.headers =
+            headers(&[(":method", "POST"), (":path", "/mcp"), (":authority", authority), (":scheme", scheme)]);
+        assert_eq!(found(&world, &head), "cases", "{scheme}://{authority}");
+    }
+}
+
+#[test]
 fn route_unmatched_on_a_named_authority_whatever_unmatched_says() {
     for edits in [&[BY_AUTHORITY, PASS][..], &[BY_AUTHORITY], &[PASS]] {
         let world = world(edits);

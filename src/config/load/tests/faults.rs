@@ -39,6 +39,31 @@ fn names_matchers_and_urls() {
     config("  policy: {file", origins, "15:40: servers[0].allowed_origins[1]: ", "found `https://b.example/`");
 }
 
+/// Taken for absent, each would open what it was to bound: a rule for one would be one for everybody.
+#[test]
+fn a_bound_without_a_value_is_no_bound_left_out() {
+    for key in ["issuer", "sub", "email", "domain", "claim"] {
+        for nothing in ["", " ~", " null"] {
+            let folder = Folder::new();
+            let rules = format!("roles: {{all: ['*']}}\nrules:\n- match:\n    {key}:{nothing}\n  role: all\n");
+            folder.write("policy.yaml", &rules);
+            let faults = folder.faults();
+            assert!(
+                faults.iter().any(|fault| fault.contains(&format!("rules[0].match.{key}"))),
+                "{key}:{nothing}: {faults:#?}"
+            );
+        }
+    }
+    let folder = Folder::new();
+    folder.replace(
+        "portcullis.yaml",
+        "      issuer: https://auth.acme.com\n",
+        "      issuer: https://auth.acme.com\n      allowed_domain:\n",
+    );
+    let faults = folder.faults();
+    assert!(faults.iter().any(|fault| fault.contains("allowed_domain")), "{faults:#?}");
+}
+
 #[test]
 fn what_a_server_must_have() {
     config("  policy: {file: policy.yaml}\n", "", "3:3: servers[0]: ", "the key `policy`");
