@@ -229,7 +229,10 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        self.facts.trace_message(&message);
+        // Once: after a listing the record's parent is the message's already, and would be taken for the header's.
+        if listed.is_none() {
+            self.facts.trace_message(&message);
+        }
         match self.climb(&accepted, &message, listed, asked, now.instant) {
             Ok(Climbed::Top(call)) if gate::concerns(&server, &call.reached) => {
                 self.ask_gates(accepted, document, call, now)
