@@ -164,6 +164,7 @@ impl Exchange {
             capability,
             target: None,
             asked: Asked { method, id: Some(id.key()) },
+            marks: None,
             id_raw: Some(id.raw().to_owned()),
         };
         let judged = answer::read(&server, gate::answer(id, result)).and_then(|document| {

@@ -379,6 +379,7 @@ impl Exchange {
             capability,
             target: OwnedTarget::of(&target::of(method, message.params)),
             asked: Asked { method, id: message.id.map(Id::key) },
+            marks: method.listed_member().and_then(|_| server.freshness.as_ref()).map(|own| own.marks()),
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });
         Step::wait(replies)
