@@ -47,7 +47,8 @@ pub(crate) fn filter(tools: usize) -> impl FnMut(Vec<u8>) -> Vec<u8> {
         let document = answer::read(world.server(), bytes).expect("good JSON");
         let result = document.root().get("result").expect("a result");
         let now = world.now.instant;
-        let filtered = listing::filter(world.server(), &caller.principal, Method::ToolsList, &document, result, now);
+        let filtered =
+            listing::filter(world.server(), &caller.principal, Method::ToolsList, &document, result, now, None);
         let filtered = filtered.expect("a listing");
         assert_eq!(filtered.hidden, tools / 2);
         filtered.bytes

@@ -11,6 +11,7 @@ use crate::ladder::{Head, Server, gate, message};
 use crate::message::json::Document;
 use crate::protocol::{Id, Message};
 use crate::refusal::{Class, Reason, Refusal, Rung};
+use crate::telemetry::record::Action;
 
 use super::request::{Accepted, Call, method_of};
 use super::response::Asking;
@@ -94,7 +95,10 @@ impl Exchange {
     /// The gates have spoken.
     pub(super) fn opinion(&mut self, gated: Gated, ruling: Ruling, now: Now) -> Step {
         let Gated { server, what, .. } = gated;
-        let Ruling { decision, shadowed, notes, asked } = ruling;
+        let Ruling { decision, shadowed, notes, mut asked } = ruling;
+        if server.shadow {
+            asked.iter_mut().filter(|one| one.action == Action::Deny).for_each(|one| one.action = Action::Audit);
+        }
         self.facts.asked(asked);
         for note in notes {
             self.facts.note(&note);
@@ -160,6 +164,7 @@ impl Exchange {
             capability,
             target: None,
             asked: Asked { method, id: Some(id.key()) },
+            marks: None,
             id_raw: Some(id.raw().to_owned()),
         };
         let judged = answer::read(&server, gate::answer(id, result)).and_then(|document| {

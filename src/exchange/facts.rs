@@ -193,9 +193,10 @@ impl Facts {
         self.record.asked = asked;
     }
 
-    /// The answer is an error of this code.
+    /// The answer is an error of this code. One without a code that can be read is an error all the same: it is told as 0, which
+    /// is nobody's.
     pub(super) fn answered_error(&mut self, code: Option<i64>) {
-        self.record.rpc_code = code;
+        self.record.rpc_code = Some(code.unwrap_or_default());
     }
 
     /// The tool said that it failed.
@@ -264,6 +265,11 @@ impl Facts {
 
     pub(super) fn wire_status(&mut self, status: u16) {
         self.record.wire_status = Some(status);
+    }
+
+    /// The exchange ends and nothing went down: the head of an answer that was withheld is nobody's status.
+    pub(super) fn unanswered(&mut self) {
+        self.record.wire_status = None;
     }
 
     /// Entries that a listing leaves out.

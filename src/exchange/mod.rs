@@ -254,6 +254,9 @@ impl Exchange {
     /// Ends the exchange because the other side is gone, and gives the record that is still owed.
     pub fn abandon(&mut self, now: Now) -> Option<Record> {
         self.state = State::Done;
+        if !self.committed {
+            self.facts.unanswered();
+        }
         self.facts.close(Outcome::Aborted, now.instant);
         self.facts.take_record()
     }

@@ -229,7 +229,10 @@ impl Exchange {
                 return self.refuse(&refusal, Some(&server), id, "", now);
             }
         };
-        self.facts.trace_message(&message);
+        // Once: after a listing the record's parent is the message's already, and would be taken for the header's.
+        if listed.is_none() {
+            self.facts.trace_message(&message);
+        }
         match self.climb(&accepted, &message, listed, asked, now.instant) {
             Ok(Climbed::Top(call)) if gate::concerns(&server, &call.reached) => {
                 self.ask_gates(accepted, document, call, now)
@@ -376,6 +379,7 @@ impl Exchange {
             capability,
             target: OwnedTarget::of(&target::of(method, message.params)),
             asked: Asked { method, id: message.id.map(Id::key) },
+            marks: method.listed_member().and_then(|_| server.freshness.as_ref()).map(|own| own.marks()),
             id_raw: message.id.map(|id| id.raw().to_owned()),
         });
         Step::wait(replies)

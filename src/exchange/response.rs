@@ -19,6 +19,7 @@ use crate::policy::Label;
 use crate::protocol::{Method, OwnedTarget};
 use crate::refusal::Refusal;
 use crate::telemetry::record::Outcome;
+use crate::upstream::book::Marks;
 
 use super::{Exchange, Now, Replies, Reply, State, Step, streaming};
 
@@ -31,6 +32,8 @@ pub(super) struct Asking {
     /// What the call reaches; `None` when nothing of its own.
     pub(super) target: Option<OwnedTarget>,
     pub(super) asked: Asked,
+    /// Of a listing: how often what the server offers had been marked stale when it was asked for.
+    pub(super) marks: Option<Marks>,
     /// The caller's id, byte for byte.
     pub(super) id_raw: Option<String>,
 }
@@ -234,8 +237,8 @@ impl Exchange {
         }
         match (method, &server.screen) {
             (method, _) if method.listed_member().is_some() => {
-                let filtered =
-                    listing::filter(server, &asking.caller.principal, method, &document, result, now.instant)?;
+                let (principal, marks) = (&asking.caller.principal, asking.marks.as_ref());
+                let filtered = listing::filter(server, principal, method, &document, result, now.instant, marks)?;
                 self.facts.hidden(filtered.hidden);
                 let rewritten = filtered.bytes != document.text().as_bytes();
                 Ok(Judged { bytes: filtered.bytes, rewritten, private: true })

@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::time::Interval;
+use tokio::time::{Interval, Sleep};
 use tokio_stream::Stream;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
@@ -35,6 +35,9 @@ const CONNECTION_WINDOW: u32 = 1 << 30;
 const RESET_UNSEEN: usize = 64 * 1024;
 /// How often it is looked whether the Unix socket is still there.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// After a connection could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,6 +158,54 @@ impl Door {
     }
 }
 
+/// Connections, with a pause after one that could not be taken (no file descriptor is left, say). tonic would try again at
+/// once, for as long as that lasts, and tell nobody.
+struct Patient<S> {
+    incoming: S,
+    pause: Option<Pin<Box<Sleep>>>,
+    /// Whether the fault was told, and has not gone since.
+    told: bool,
+}
+
+impl<S> Patient<S> {
+    fn new(incoming: S) -> Self {
+        Self { incoming, pause: None, told: false }
+    }
+}
+
+impl<T, S: Stream<Item = io::Result<T>> + Unpin> Stream for Patient<S> {
+    type Item = io::Result<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(context));
+                self.pause = None;
+            }
+            let error = match ready!(Pin::new(&mut self.incoming).poll_next(context)) {
+                Some(Err(error)) => error,
+                taken => {
+                    if std::mem::take(&mut self.told) {
+                        tracing::info!("connections of Envoy are taken again");
+                    }
+                    return Poll::Ready(taken);
+                }
+            };
+            // Whoever dialled is gone already.
+            if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+                continue;
+            }
+            if !std::mem::replace(&mut self.told, true) {
+                tracing::error!(
+                    "a connection of Envoy's cannot be taken: {error}; those that are open go on, and it is tried again \
+                     every {PAUSE:?}. If files are the matter, raise the limit of open files of this process"
+                );
+            }
+            self.pause = Some(Box::pin(tokio::time::sleep(PAUSE)));
+        }
+    }
+}
+
 fn inode(path: &Path) -> Option<u64> {
     std::fs::symlink_metadata(path).ok().map(|file| file.ino())
 }
@@ -197,11 +248,11 @@ pub async fn serve(
     let router = router(tls, service, largest_request)?.add_service(health);
     match listener {
         Listener::Unix(listener, path) => {
-            router.serve_with_incoming_shutdown(Door::new(listener, path), shutdown).await
+            router.serve_with_incoming_shutdown(Patient::new(Door::new(listener, path)), shutdown).await
         }
         Listener::Tcp(listener) => {
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            router.serve_with_incoming_shutdown(incoming, shutdown).await
+            router.serve_with_incoming_shutdown(Patient::new(incoming), shutdown).await
         }
     }
 }

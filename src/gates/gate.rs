@@ -14,7 +14,7 @@ use super::ext_authz::ExtAuthz;
 use super::judge::Judge;
 use super::opinion::{Failure, Instead, Objection, Opinion};
 use super::question::Question;
-use crate::telemetry::record::Asked;
+use crate::telemetry::record::{Action, Asked};
 
 /// A gate that is ready to be asked.
 pub(super) struct Gate {
@@ -70,8 +70,13 @@ impl Gate {
         let from = Instant::now();
         let opinion = self.opinion(question).await;
         let (gate, to) = (Arc::clone(&self.name), Instant::now());
-        let asked = Asked { gate, kind: self.kind.as_str(), shadow: self.shadow, said: opinion.as_str(), from, to };
-        (self.meaning(opinion), asked)
+        let (kind, said, outcome) = (self.kind.as_str(), opinion.as_str(), self.meaning(opinion));
+        let action = match &outcome {
+            _ if self.shadow => Action::Audit,
+            Outcome::Pass | Outcome::Noted(_) => Action::Allow,
+            Outcome::Objection(_) => Action::Deny,
+        };
+        (outcome, Asked { gate, kind, shadow: self.shadow, said, action, from, to })
     }
 
     fn meaning(&self, opinion: Opinion) -> Outcome {

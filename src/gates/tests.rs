@@ -13,6 +13,7 @@ use super::config::GateSource;
 use super::question::{Arguments, Asker, HttpCall, Question};
 use super::{Decision, Gates, Instead, Ruling, Setting};
 use crate::message::json::{Document, Limits};
+use crate::telemetry::record::Action;
 use servers::{Say, Server};
 
 fn document(text: &str) -> Arc<Document> {
@@ -116,6 +117,7 @@ async fn a_grpc_gate_allows_denies_and_answers() {
     assert_eq!((decision, shadowed, notes), (Decision::Allow, vec![], vec![]));
     let [one] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!((&*one.gate, one.kind, one.shadow, one.said), ("acme", "grpc", false, "allow"));
+    assert_eq!(one.action, Action::Allow);
     assert!(one.to > one.from);
     let seen = server.last().expect("it was asked");
     let call = seen.call.expect("a call");
@@ -157,11 +159,14 @@ async fn whatever_is_no_opinion_refuses_unless_the_configuration_lets_it_pass() 
         let gate = if why.contains("within") { impatient(&server, "300ms") } else { grpc(&server) };
         let strict = gates(&serde_json::json!([gate]));
         let lenient = gates(&serde_json::json!([with(gate, &serde_json::json!({"on_failure": "allow"}))]));
-        let (what, told) = told(&ask(&strict).await);
+        let ruling = ask(&strict).await;
+        assert_eq!((ruling.asked[0].said, ruling.asked[0].action), ("failed", Action::Deny));
+        let (what, told) = told(&ruling);
         assert_eq!(what, "unavailable", "{say:?}");
         assert!(told.contains(why), "{say:?}: {told}");
         let ruling = ask(&lenient).await;
         assert_eq!(ruling.decision, Decision::Allow, "{say:?}");
+        assert_eq!((ruling.asked[0].said, ruling.asked[0].action), ("failed", Action::Allow));
         assert!(ruling.notes[0].contains("gate acme failed and lets calls pass"), "{:?}", ruling.notes);
     }
 }
@@ -251,6 +256,8 @@ async fn a_shadow_gate_is_asked_beside_the_others_and_changes_nothing() {
     let ruling = ask(&gates).await;
     assert_eq!(ruling.decision, Decision::Allow);
     assert_eq!((ruling.shadowed.len(), &*ruling.shadowed[0].gate), (1, "one"));
+    let actions: Vec<_> = ruling.asked.iter().map(|asked| (&*asked.gate, asked.action)).collect();
+    assert!(actions.contains(&("one", Action::Audit)) && actions.contains(&("two", Action::Allow)), "{actions:?}");
     // An objection that counts does not wait for one that does not.
     shadow.say(Say::Hang);
     real.say(Say::Deny("real.no"));

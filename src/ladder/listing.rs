@@ -7,7 +7,7 @@ use crate::message::splice::Edits;
 use crate::policy::{Capability, Kind, Principal};
 use crate::protocol::{Method, keys};
 use crate::refusal::Refusal;
-use crate::upstream::book::Sighting;
+use crate::upstream::book::{Marks, Sighting};
 
 use super::Server;
 use super::answer::unreadable;
@@ -26,6 +26,8 @@ pub struct Filtered {
 /// A missing scope does not hide: the call will say how to get it. `nextCursor`, order and every remaining byte stay;
 /// `cacheScope` becomes `private`, because what is listed depends on who asks (MCP 2026-07-28, Caching).
 ///
+/// `since`: how often the server's kinds had been marked stale when the listing was asked for.
+///
 /// # Errors
 /// `answer.unreadable` when there is no list of entries under the method's member.
 pub fn filter(
@@ -35,6 +37,7 @@ pub fn filter(
     document: &Document,
     result: Value<'_>,
     now: Instant,
+    since: Option<&Marks>,
 ) -> Result<Filtered, Refusal> {
     let list = method
         .listed_member()
@@ -45,7 +48,7 @@ pub fn filter(
     let mut edits = Edits::new(document);
     edits.retain_items(list, |_, entry| {
         // Each entry is judged, also one that this caller may not see: what passes here tells of drift.
-        let unchanged = unchanged(server, method, entry, now);
+        let unchanged = unchanged(server, method, entry, now, since);
         let stays = unchanged && visible(server, principal, method, entry);
         hidden += usize::from(!stays);
         stays
@@ -59,7 +62,7 @@ pub fn filter(
 }
 
 /// Whether an entry is still what was approved. Where nobody watches that, none is.
-fn unchanged(server: &Server, method: Method, entry: Value<'_>, now: Instant) -> bool {
+fn unchanged(server: &Server, method: Method, entry: Value<'_>, now: Instant, since: Option<&Marks>) -> bool {
     let Some(freshness) = &server.freshness else { return false };
     let kind = match method {
         Method::ToolsList => Kind::Tool,
@@ -67,7 +70,7 @@ fn unchanged(server: &Server, method: Method, entry: Value<'_>, now: Instant) ->
         _ => Kind::Resource,
     };
     let Some(name) = entry.get("name").and_then(|name| name.as_str()) else { return false };
-    freshness.observe(kind, name, entry, now) == Sighting::Matches
+    freshness.observe_since(since, kind, name, entry, now) == Sighting::Matches
 }
 
 /// Whether the caller may see one entry. An entry that cannot be recognised is not shown.

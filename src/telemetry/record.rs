@@ -119,6 +119,29 @@ impl Phases {
     }
 }
 
+/// What became of a gate's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It has nothing against the call, or failed where the configuration lets calls pass then.
+    Allow,
+    /// The call went no further.
+    Deny,
+    /// Recorded only: the gate, or its server, is in shadow mode.
+    Audit,
+}
+
+impl Action {
+    /// The word in spans, of OpenTelemetry's conventions for guardrails.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Audit => "audit",
+        }
+    }
+}
+
 /// One gate that was asked about the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -130,6 +153,8 @@ pub struct Asked {
     pub shadow: bool,
     /// `allow`, `deny`, `answer` or `failed`.
     pub said: &'static str,
+    /// What became of that.
+    pub action: Action,
     /// When it was asked.
     pub from: Instant,
     /// When it had answered, or had not in time.

@@ -234,8 +234,18 @@ impl Book {
 
     /// Judges an entry of a listing that passes under this name, whether or not the caller may see it, and takes note.
     ///
+    /// `since`: the marks when the listing was asked for; `None` when nobody knows. What was marked since then is not confirmed
+    /// by it: the listing may have been on its way when the server said that something changed.
+    ///
     /// An entry of the same bytes as the last one that matched is not compared again; it allocates nothing.
-    pub fn observe(&self, kind: Kind, name: &str, entry: Value<'_>, now: Instant) -> (Sighting, Option<Event>) {
+    pub fn observe(
+        &self,
+        kind: Kind,
+        name: &str,
+        entry: Value<'_>,
+        now: Instant,
+        since: Option<&Marks>,
+    ) -> (Sighting, Option<Event>) {
         let Some(slot) = self.slot(kind, name) else { return (Sighting::Unrecorded, None) };
         let text = entry.raw();
         let (again, condemned) = {
@@ -261,7 +271,11 @@ impl Book {
         if !again && slot.keeps(text) {
             state.passed = Some(text.into());
         }
+        // Under the lock: a mark that comes now forgets the slot after us.
+        let mark = self.marks.get(index(kind)).map(|mark| mark.load(Ordering::Acquire));
+        let unmarked = since.is_some_and(|since| mark == since.get(index(kind)).copied());
         match state.standing {
+            Standing::Unknown | Standing::Matched if !unmarked => {}
             Standing::Unknown | Standing::Matched => {
                 state.standing = Standing::Matched;
                 state.at = state.at.max(Some(now));

@@ -150,9 +150,27 @@ impl Freshness {
 
     /// Judges an entry of a listing that passes and takes note. Its entries need not be whole or in order.
     pub fn observe(&self, kind: Kind, name: &str, entry: Value<'_>, now: Instant) -> Sighting {
-        let (sighting, event) = self.book.observe(kind, name, entry, now);
+        self.observe_since(Some(&self.marks()), kind, name, entry, now)
+    }
+
+    /// The same of a listing that was asked for when the marks were `since`: it confirms nothing that was marked since then.
+    pub fn observe_since(
+        &self,
+        since: Option<&Marks>,
+        kind: Kind,
+        name: &str,
+        entry: Value<'_>,
+        now: Instant,
+    ) -> Sighting {
+        let (sighting, event) = self.book.observe(kind, name, entry, now, since);
         self.log(event);
         sighting
+    }
+
+    /// How often each kind was marked stale so far: to be kept with a listing that is asked for.
+    #[must_use]
+    pub fn marks(&self) -> Marks {
+        self.book.marks()
     }
 
     /// A `list_changed` of this kind passed: the next call lists first.

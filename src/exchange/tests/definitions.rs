@@ -97,6 +97,24 @@ fn list_changed_that_passes_makes_the_next_call_list_first() {
 }
 
 #[test]
+fn a_listing_that_was_under_way_when_the_server_said_that_it_changed_confirms_nothing() {
+    let world = world(&[]);
+    let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"search"}]}}"#;
+    let mut under_way = Play::listing(&world);
+    under_way.step(answer("200", super::JSON, false));
+    let mut play = Play::call(&world, Some("1"));
+    play.step(answer("200", super::SSE, false));
+    play.step(piece("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n", false));
+    under_way.step(piece(list, true));
+    assert_eq!(called(&world).1, "> refresh");
+    // One that was asked for since then does.
+    let mut after = Play::listing(&world);
+    after.step(answer("200", super::JSON, false));
+    after.step(piece(list, true));
+    assert_eq!(called(&world).1, "rqb(yes) > wait");
+}
+
+#[test]
 fn what_nobody_watches_is_neither_called_nor_listed() {
     // No configuration makes such a server; if a change ever does, it must not open anything.
     let world = unwatched();

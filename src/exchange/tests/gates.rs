@@ -6,6 +6,7 @@ use super::{Event, Next, Play, Step, answer, piece, sent, shown};
 use crate::gates::{Decision, Denial, Failure, Instead, Objection, Ruling};
 use crate::ladder::testing::{World, message, post, unseen, world};
 use crate::refusal::GateCode;
+use crate::telemetry::record::{Action, Asked};
 
 const GATE: &str = "  gates: [{name: acme, grpc: {address: 'unix:/run/gate.sock', timeout: 2s}}]\n  limits:";
 
@@ -217,4 +218,21 @@ fn shadow_mode_with_a_definition_that_changed() {
     assert_eq!(play.shown(unavailable()), "rqb(yes) > wait");
     let told: Vec<String> = play.record().would_refuse.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["definition.changed", "gate.unavailable"]);
+}
+
+#[test]
+fn what_came_of_an_objection_is_told_as_it_was() {
+    for (edits, expected, told) in [
+        (&[][..], "200 gate.denied > finish", Action::Deny),
+        (&[("  kind: mcp", "  kind: mcp\n  mode: shadow")][..], "rqb(yes) > wait", Action::Audit),
+    ] {
+        let world = gated("", edits);
+        let mut play = waiting(&world);
+        let Event::Opinion(mut ruling) = denied() else { panic!("a ruling") };
+        let (from, to) = (play.now.instant, play.now.instant);
+        let (gate, kind, said, action) = ("acme".into(), "grpc", "deny", Action::Deny);
+        ruling.asked = vec![Asked { gate, kind, shadow: false, said, action, from, to }];
+        assert_eq!(play.shown(Event::Opinion(ruling)), expected);
+        assert_eq!(play.record().asked[0].action, told);
+    }
 }

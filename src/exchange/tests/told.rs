@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Event, Play};
-use crate::exchange::Exchange;
-use crate::ladder::testing::{World, message, post, world};
+use super::{Event, JSON, Play, answer, piece};
+use crate::exchange::{Exchange, Next};
+use crate::ladder::testing::{World, message, post, unseen, world};
 use crate::message::headers::{Header, HeaderRef, Headers};
 use crate::refusal::{Reason, Rung};
 use crate::telemetry::record::{Outcome, Passage, Record, Trails, Wait};
@@ -28,7 +28,12 @@ fn play(world: &World, trails: Trails, tool: &str, header: Option<&str>, meta: &
         [Event::RequestHeaders(head), Event::Identity(Ok(world.reader())), Event::RequestBody(text.into_bytes())]
     {
         let began = play.now.instant;
-        play.exchange.step(event, play.now);
+        let mut step = play.exchange.step(event, play.now);
+        if step.next == Next::Refresh {
+            world.sees("tool:search", r#"{"name":"search"}"#, play.now.instant);
+            step = play.exchange.step(Event::Refreshed(Ok(())), play.now);
+        }
+        assert_ne!(step.next, Next::Fail);
         play.exchange.stepped(began, began + Duration::from_millis(1));
         play.records.extend(play.exchange.take_record());
         play.now.instant += Duration::from_millis(11);
@@ -102,5 +107,39 @@ fn sampling_follows_the_parent_that_counts() {
         assert_eq!(record.parent.map(|parent| parent.to_string()).as_deref(), parent);
         let linked = (own.is_some_and(|own| own.starts_with("00"))).then_some(header).flatten();
         assert_eq!(record.link.map(|link| link.to_string()).as_deref(), linked);
+    }
+}
+
+#[test]
+fn a_call_that_had_to_list_first_keeps_the_link_to_the_header() {
+    let meta = format!(r#""traceparent":"{SAMPLED}","#);
+    let record = play(&unseen(&[]), Trails::Always, "search", Some(UNSAMPLED), &meta);
+    assert_eq!(record.outcome, Outcome::Allowed);
+    assert_eq!(record.parent.map(|parent| parent.to_string()).as_deref(), Some(SAMPLED));
+    assert_eq!(record.link.map(|link| link.to_string()).as_deref(), Some(UNSAMPLED));
+}
+
+#[test]
+fn a_status_is_told_only_where_it_went_down() {
+    let world = world(&[]);
+    let mut withheld = Play::call(&world, Some("1"));
+    assert_eq!(withheld.shown(answer("200", JSON, false)), "> wait");
+    assert_eq!(withheld.shown(piece(r#"{"jsonrpc":"#, false)), "> wait");
+    let record = withheld.record();
+    assert_eq!((record.outcome, record.wire_status), (Outcome::Allowed, None));
+    let mut running = Play::call(&world, Some("1"));
+    assert_eq!(running.shown(answer("200", super::SSE, false)), "rsh > wait");
+    assert_eq!(running.record().wire_status, Some(200));
+}
+
+#[test]
+fn an_error_is_told_whatever_its_code_is() {
+    let world = world(&[]);
+    for (code, told) in [(r#""code":-32602,"#, -32602), ("", 0), (r#""code":1.5,"#, 0), (r#""code":"x","#, 0)] {
+        let mut play = Play::call(&world, Some("1"));
+        assert_eq!(play.shown(answer("200", JSON, false)), "> wait");
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{{code}"message":"no"}}}}"#);
+        assert_eq!(play.shown(piece(&body, true)), "rsh rsb. > finish");
+        assert_eq!(play.record().rpc_code, Some(told), "{code}");
     }
 }

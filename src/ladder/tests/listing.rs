@@ -12,7 +12,7 @@ use crate::protocol::Method;
 fn filtered(world: &World, caller: &Caller, method: Method, result: &str) -> (String, usize) {
     let document = document(&format!(r#"{{"result":{result}}}"#));
     let result = document.root().get("result").expect("a result");
-    let found = listing::filter(world.server(), &caller.principal, method, &document, result, Instant::now())
+    let found = listing::filter(world.server(), &caller.principal, method, &document, result, Instant::now(), None)
         .expect("a listing");
     let text = String::from_utf8(found.bytes).expect("UTF-8");
     (
@@ -108,6 +108,7 @@ fn a_listing_without_its_list_is_unreadable() {
             &document,
             document.root(),
             Instant::now(),
+            None,
         );
         assert_eq!(reason(&outcome), "answer.unreadable", "{result}");
     }

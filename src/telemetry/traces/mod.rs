@@ -351,14 +351,9 @@ fn told_of(rung: Rung, passage: Passage) -> Vec<u8> {
 
 /// OpenTelemetry's conventions for guardrails: what was said, and apart from it what was done.
 fn guardrail(out: &mut Vec<u8>, asked: &Asked) {
-    let action = match (asked.shadow, asked.said) {
-        (true, _) => "audit",
-        (false, "allow") => "allow",
-        (false, _) => "deny",
-    };
     attribute(out, ATTRIBUTES, "gen_ai.guardrail.component.name", Value::Text(&asked.gate));
     attribute(out, ATTRIBUTES, "gen_ai.guardrail.verdict.type", Value::Text(asked.said));
-    attribute(out, ATTRIBUTES, "gen_ai.guardrail.action.type", Value::Text(action));
+    attribute(out, ATTRIBUTES, "gen_ai.guardrail.action.type", Value::Text(asked.action.as_str()));
     attribute(out, ATTRIBUTES, "portcullis.gate.kind", Value::Text(asked.kind));
     attribute(out, ATTRIBUTES, "portcullis.gate.shadow", Value::Bool(asked.shadow));
 }

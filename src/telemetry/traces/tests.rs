@@ -10,7 +10,7 @@ use super::{Place, Spans};
 use crate::message::trace::TraceContext;
 use crate::refusal::{Reason, Rung};
 use crate::telemetry::otlp::testing::{Server, Verdict};
-use crate::telemetry::record::{Asked, Outcome, Passage, Record, Trail, Trails, Wait};
+use crate::telemetry::record::{Action, Asked, Outcome, Passage, Record, Trail, Trails, Wait};
 use crate::telemetry::testing::record;
 
 const TRACE: u128 = 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736;
@@ -55,7 +55,8 @@ fn refusal() -> Record {
     one.source = Some("192.0.2.7:51234".to_owned());
     one.parent = Some(Box::new(context(7, true, "acme=1,other=2")));
     one.link = Some(Box::new(context(8, false, "not a state,,=")));
-    one.asked = vec![Asked { gate: "short".into(), kind: "cel", shadow: false, said: "deny", from: at(4), to: at(9) }];
+    let (said, action) = ("deny", Action::Deny);
+    one.asked = vec![Asked { gate: "short".into(), kind: "cel", shadow: false, said, action, from: at(4), to: at(9) }];
     one.trail = Some(Box::new(Trail {
         rungs: vec![
             (Rung::Route, Passage::Pass, at(0)),

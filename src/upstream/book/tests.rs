@@ -65,7 +65,8 @@ impl Shelf {
     fn see(&self, name: &str, text: &str, seconds: u64) -> (Sighting, Option<String>) {
         let entry: Document = document(text);
         let label = label(name);
-        let (sighting, event) = self.book.observe(label.kind(), label.name(), entry.root(), self.at(seconds));
+        let (sighting, event) =
+            self.book.observe(label.kind(), label.name(), entry.root(), self.at(seconds), Some(&self.book.marks()));
         (sighting, event.as_ref().map(told))
     }
 
