@@ -313,6 +313,7 @@ impl Play<'_> {
 }
 
 /// What is known of an event before its step.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Before {
     /// Whether an exchange whose answer has begun may go on after it.
     goes_on: bool,

@@ -4,6 +4,7 @@ use super::sse::dispatched;
 
 /// What is known of an exchange without asking it.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Known {
     /// What the first body asks for, where it is one that was made well.
     pub(crate) asked: Option<(&'static str, Option<&'static str>)>,
