@@ -164,6 +164,7 @@ fn the_corpus_gets_everywhere() {
         ("exchange", "overloaded", (0, 1, 0, 0)),
         ("exchange", "scope_without_permission", (0, 1, 0, 0)),
         ("exchange", "unknown_notification_is_dropped", (1, 0, 1, 1)),
+        ("exchange", "json_that_is_no_event", (1, 0, 1, 0)),
         ("exchange", "reload_takes_the_server", (1, 0, 1, 1)),
         ("exchange", "reload_asks_for_another_scope", (1, 0, 1, 1)),
         ("exchange", "reload_of_another_issuer", (1, 0, 1, 1)),

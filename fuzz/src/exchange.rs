@@ -358,6 +358,7 @@ impl Before {
             && play.seen.head == 0
         {
             play.known.judged = play.seen.decided == 1 && headers.text(":status") == Some("200");
+            play.known.events = headers.text("content-type") == Some("text/event-stream");
         }
         play.known.begun |= !matches!(kind, Kind::Reload(_) | Kind::Drain);
         Self {

@@ -19,6 +19,8 @@ pub(crate) struct Known {
     pub(crate) metadata: bool,
     /// Whether the answer is one that is judged: with this status, behind a verdict.
     pub(crate) judged: bool,
+    /// Whether the answer says that it is events: a client reads the whole as JSON only where it does not.
+    pub(crate) events: bool,
     /// Every byte that went down.
     pub(crate) down: Vec<u8>,
 }
@@ -38,7 +40,9 @@ impl Known {
             return;
         }
         let mut heard = dispatched(&self.down);
-        heard.push(self.down.clone());
+        if !self.events {
+            heard.push(self.down.clone());
+        }
         let read = |bytes: &Vec<u8>| serde_json::from_slice::<serde_json::Value>(bytes).ok();
         let heard: Vec<_> = heard.iter().filter_map(read).collect();
         let answers = heard.iter().filter(|said| said.get("method").is_none() && said["id"] == 1).count();
