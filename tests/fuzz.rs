@@ -162,6 +162,17 @@ fn the_corpus_gets_everywhere() {
         ("exchange", "gate_allows", (1, 0, 1, 1)),
         ("exchange", "shadowed_refusal", (1, 0, 1, 1)),
         ("exchange", "overloaded", (0, 1, 0, 0)),
+        ("exchange", "scope_without_permission", (0, 1, 0, 0)),
+        ("exchange", "unknown_notification_is_dropped", (1, 0, 1, 1)),
+        ("exchange", "json_that_is_no_event", (1, 0, 1, 0)),
+        ("exchange", "reload_takes_the_server", (1, 0, 1, 1)),
+        ("exchange", "reload_asks_for_another_scope", (1, 0, 1, 1)),
+        ("exchange", "reload_of_another_issuer", (1, 0, 1, 1)),
+        ("exchange", "drain_ends_subscription", (1, 0, 1, 1)),
+        ("exchange", "drain_leaves_a_call", (1, 0, 1, 1)),
+        ("exchange", "stop_in_a_stream", (1, 0, 1, 1)),
+        ("exchange", "stop_before_the_body", (0, 1, 0, 0)),
+        ("exchange", "metadata_of_the_resource", (0, 1, 0, 0)),
     ] {
         assert_eq!(seen(target, name), expected, "decided, immediate, head, last byte of {target}/{name}");
     }

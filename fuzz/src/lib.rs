@@ -13,4 +13,5 @@ pub mod sse;
 pub mod template;
 
 mod input;
+mod known;
 mod world;

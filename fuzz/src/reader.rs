@@ -123,6 +123,7 @@ pub fn check(data: &[u8]) {
             same(document.root(), &json);
             spans(document, document.root());
             folding(document.root(), &json);
+            variants(document);
         }
         (Ok(_), None) => panic!("accepted what is not UTF-8"),
         // 1e999 is JSON, and out of serde_json's range where it reads no numbers of any precision.
@@ -214,6 +215,26 @@ fn folding(root: Value<'_>, theirs: &Json) {
                     (ours, _) => panic!("{path:?} is {ours:?} to us and something else to a reader that ignores case"),
                 }
             }
+        }
+    }
+}
+
+/// A member in another case beside one by which a call is judged is never overlooked.
+fn variants(document: &Document) {
+    let root = document.root();
+    if Message::read(root).is_err() || keys::request_variant(root).is_some() {
+        return;
+    }
+    for path in JUDGED {
+        let Some((key, parents)) = path.split_last().filter(|_| root.path(path).is_some()) else { continue };
+        let at = root.path(parents).expect("the object that it is in").span().start + 1;
+        for variant in [key.to_uppercase(), format!("{}{}", key[..1].to_uppercase(), &key[1..])] {
+            let (before, behind) = document.text().split_at(at);
+            let Ok(more) = Document::read(format!("{before}\"{variant}\":0,{behind}").into_bytes(), LIMITS) else {
+                continue;
+            };
+            let seen = Message::read(more.root()).is_err() || keys::request_variant(more.root()).is_some();
+            assert!(seen, "{variant} beside {path:?} is overlooked");
         }
     }
 }

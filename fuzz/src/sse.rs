@@ -64,7 +64,7 @@ fn frames<'s>(max: usize, pieces: impl IntoIterator<Item = &'s [u8]>) -> Frames 
 
 /// The data of the events that WHATWG's algorithm dispatches, save that a byte order mark in front of any event is skipped,
 /// and that an event with an empty `data` line is one.
-fn dispatched(stream: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn dispatched(stream: &[u8]) -> Vec<Vec<u8>> {
     let (mut events, mut data, mut begun) = (Vec::new(), None::<Vec<u8>>, false);
     for line in lines(stream.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(stream)) {
         if line.is_empty() {
