@@ -27,18 +27,18 @@ fn a_value_that_could_break_a_header_refuses_without_being_shown() {
     for bad in [
         &b""[..],
         b"\n",
-        b"s3cret\n\n",
-        b"s3\r\ncret",
-        b"s3cret\0",
-        b" s3cret",
-        b"s3cret ",
-        "s3crét".as_bytes(),
-        b"s3\xffcret",
+        b"s3+cret\n\n",
+        b"s3+\r\ncret",
+        b"s3+cret\0",
+        b" s3+cret",
+        b"s3+cret ",
+        "s3+crét".as_bytes(),
+        b"s3+\xffcret",
     ] {
         let fault = in_file(bad).unwrap_err();
         assert!(matches!(fault, SecretFault::Unusable { .. }), "{bad:?}: {fault}");
-        // Long enough that no name of a temporary folder has it.
-        assert!(!["cret", "crét"].iter().any(|part| fault.to_string().contains(part)), "{fault}");
+        // The names of temporary folders, which are in it, have no such character.
+        assert!(!fault.to_string().contains("s3+"), "{fault}");
     }
     assert!(matches!(in_file(&vec![b'a'; 20_000]).unwrap_err(), SecretFault::Unusable { problem: "is too long", .. }));
 }

@@ -1,6 +1,6 @@
 //! What servers answer.
 
-use super::{Measured, Rung, SIZE, list, many, result};
+use super::{Measured, Rung, SIZE, honest_arguments, list, many, result};
 
 pub(super) fn listings() -> Rung {
     let mut rung = Rung::of("18 and 19, a listing");
@@ -49,6 +49,8 @@ pub(super) fn screening() -> Rung {
     let said = |text: &'static str| -> Box<dyn Fn() -> String> {
         Box::new(move || format!(r#""content":[{{"type":"text","text":"{}"}}]"#, many(text)))
     };
+    let rows = || format!(r#""content":[],"structuredContent":{}"#, honest_arguments());
+    arm("rows", Box::new(rows));
     arm("prose", said("Der Drucker für den Empfang antwortet nicht. "));
     arm("plain prose", said("The printer at the desk does not answer. "));
     arm("combining characters", said("e\u{301}\u{308}"));

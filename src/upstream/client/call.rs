@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 
 use super::Inner;
 use super::fault::{Problem, shown};
-use crate::message::headers::essence_is;
+use crate::message::headers::utf8_is;
 use crate::message::json::{Document, Kind, Limits, Value};
 use crate::message::sse::{Frame, Framer};
 use crate::message::write;
@@ -76,7 +76,7 @@ async fn read(client: &Inner, answer: Response<Incoming>, id: u64) -> Result<Doc
         return Err(Problem::Encoded(text(Some(encoding))));
     }
     let media_type = head.headers.get(header::CONTENT_TYPE);
-    let is = |essence| media_type.and_then(|value| value.to_str().ok()).is_some_and(|value| essence_is(value, essence));
+    let is = |essence| media_type.and_then(|value| value.to_str().ok()).is_some_and(|value| utf8_is(value, essence));
     let judge = Judge { client, id, status };
     if is("application/json") {
         let bytes = whole(body, client.page).await?;

@@ -163,6 +163,7 @@ async fn what_is_no_answer_of_this_server_is_a_fault() {
         (Raw::http(503, "application/json", "{\"a\":1}"), "got HTTP 503"),
         (Raw::http(200, "text/html", "{}"), "content-type \"text/html\""),
         (Raw::http(200, "application/jsonp", "{}"), "content-type \"application/jsonp\""),
+        (Raw::http(200, "application/json; charset=utf-7", "{}"), "content-type \"application/json; charset=utf-7\""),
         (Raw::http(200, "application/json", "[]"), "one JSON-RPC 2.0 message"),
         (Raw::http(200, "application/json", "{\"a\":1,\"a\":2}"), "a key is repeated"),
         (Raw::http(400, "application/json", &unknown.to_string()), "error -32602: \"no such cursor\\u{1b}[31m\""),
