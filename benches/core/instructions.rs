@@ -24,7 +24,7 @@ type Part = (&'static str, u64, fn(Counter));
 /// a part cheaper lowers its ceiling.
 const PARTS: &[Part] = &[
     ("reader, 1 KiB", 9_300, |counter| reader(counter, KIB)),
-    ("reader, 64 KiB", 176_000, |counter| reader(counter, 64 * KIB)),
+    ("reader, 64 KiB", 142_000, |counter| reader(counter, 64 * KIB)),
     ("envelope", 7_030, |counter| {
         let mut envelope = parts::envelope();
         counter.count(|| (), |()| envelope());
@@ -49,13 +49,13 @@ const PARTS: &[Part] = &[
     ("listing respelled, 10 tools", 207_000, |counter| filter(counter, 10, true)),
     ("listing respelled, 200 tools", 3_950_000, |counter| filter(counter, 200, true)),
     ("listing respelled, 2,000 tools", 39_400_000, |counter| filter(counter, 2_000, true)),
-    ("screening 64 KiB of ASCII", 499_000, |counter| {
+    ("screening 64 KiB of ASCII", 93_000, |counter| {
         screen(counter, "Printer does not answer since Monday; the case is open, see http://example.com/cases/17. ");
     }),
-    ("screening 64 KiB of other text", 1_100_000, |counter| {
+    ("screening 64 KiB of other text", 154_000, |counter| {
         screen(counter, "Der Drucker antwortet nicht, Größe überprüfen, Übergabe heute. ");
     }),
-    ("screening 64 KiB, hostile", 2_430_000, |counter| screen(counter, "<important ")),
+    ("screening 64 KiB, hostile", 1_520_000, |counter| screen(counter, "<important ")),
     ("decision, 10 rules", DECISION, |counter| rules(counter, 10)),
     ("decision, 100 rules", DECISION, |counter| rules(counter, 100)),
     ("decision, 1,000 rules", DECISION, |counter| rules(counter, 1_000)),

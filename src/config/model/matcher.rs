@@ -15,7 +15,7 @@ pub struct Match {
     /// Names of Envoy clusters (attribute `xds.cluster_name`). A caller cannot spoof them either.
     pub cluster: Option<OneOrMany<String>>,
     /// Authorities, as `mcp.acme.com` or `mcp.acme.com:8443`, together with `path`. Compared without case, default port
-    /// and trailing dot.
+    /// (80 always is one) and trailing dot.
     pub authority: Option<OneOrMany<String>>,
     /// The path that goes with `authority`, compared byte for byte, without a query.
     pub path: Option<String>,
