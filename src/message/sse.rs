@@ -83,6 +83,9 @@ enum Lead {
     Line,
 }
 
+/// Bytes that the buffer may keep room for while nothing fills them.
+const ROOM: usize = 16 * 1024;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Framer {
@@ -110,11 +113,26 @@ impl Framer {
         // Only bytes behind the last frame move, and each once: they are part of the next frame.
         if self.start > 0 {
             self.buffer.drain(..self.start.min(self.buffer.len()));
-            self.line = self.line.saturating_sub(self.start);
-            self.scanned = self.scanned.saturating_sub(self.start);
-            self.start = 0;
+            self.begin_at_start();
         }
         self.buffer.extend_from_slice(chunk);
+    }
+
+    /// What was in front of the frame that is being read is gone.
+    fn begin_at_start(&mut self) {
+        self.line = self.line.saturating_sub(self.start);
+        self.scanned = self.scanned.saturating_sub(self.start);
+        self.start = 0;
+    }
+
+    /// More bytes are needed: a stream may wait for them for hours, and of a chunk of many frames only what is pending is to
+    /// wait with it.
+    fn give_back(&mut self) {
+        let room = self.buffer.capacity();
+        if room > ROOM && self.pending() <= room / 4 {
+            self.buffer = self.buffer.get(self.start..).unwrap_or_default().to_vec();
+            self.begin_at_start();
+        }
     }
 
     /// Whether bytes are held that belong to an event which is not whole yet.
@@ -236,15 +254,18 @@ impl Iterator for Framer {
         }
         loop {
             match self.lead() {
-                Lead::Unknown => return None,
+                Lead::Unknown => {
+                    self.give_back();
+                    return None;
+                }
                 Lead::Frame(end) => return Some(self.cut(end)),
                 Lead::Line => {}
             }
             let unread = self.buffer.get(self.scanned..).unwrap_or_default();
             let Some(found) = line_end(unread) else {
                 self.scanned = self.buffer.len();
-                let pending = self.buffer.len().saturating_sub(self.start);
-                return (pending > self.max).then(|| Err(self.stop()));
+                self.give_back();
+                return (self.pending() > self.max).then(|| Err(self.stop()));
             };
             let end = self.scanned.saturating_add(found);
             self.after_cr = unread.get(found) == Some(&b'\r');

@@ -171,9 +171,17 @@ impl Book {
         let state = slot.lock();
         // Under the lock: a mark that has passed this slot already has taken the flag down before.
         if let Some(known) = self.known.get(index(slot.label.kind())) {
-            known.store(true, Ordering::Release);
+            known.store(true, Ordering::SeqCst);
         }
         state
+    }
+
+    /// Whether a kind was not marked since, to be asked of a slot that [`Book::learn`] gave and that is still locked: a mark that
+    /// comes later forgets the slot. Who learns says so and then looks for a mark, who marks does so and then looks whether
+    /// anything was learnt; all four in one order, or each could miss the other.
+    fn unmarked(&self, kind: Kind, since: &Marks) -> bool {
+        let mark = self.marks.get(index(kind)).map(|mark| mark.load(Ordering::SeqCst));
+        mark == since.get(index(kind)).copied()
     }
 
     fn all(&self) -> impl Iterator<Item = &Slot> {
@@ -271,11 +279,9 @@ impl Book {
         if !again && slot.keeps(text) {
             state.passed = Some(text.into());
         }
-        // Under the lock: a mark that comes now forgets the slot after us.
-        let mark = self.marks.get(index(kind)).map(|mark| mark.load(Ordering::Acquire));
-        let unmarked = since.is_some_and(|since| mark == since.get(index(kind)).copied());
+        let confirms = since.is_some_and(|since| self.unmarked(kind, since));
         match state.standing {
-            Standing::Unknown | Standing::Matched if !unmarked => {}
+            Standing::Unknown | Standing::Matched if !confirms => {}
             Standing::Unknown | Standing::Matched => {
                 state.standing = Standing::Matched;
                 state.at = state.at.max(Some(now));
@@ -304,8 +310,6 @@ impl Book {
             all.sort_unstable();
             all.dedup();
         }
-        let marks = self.marks();
-        let unmarked = |kind: Kind| marks.get(index(kind)) == before.get(index(kind));
         let mut events = Vec::new();
         for slot in self.all().filter(|slot| listing.kinds.contains(&slot.label.kind())) {
             let label = &slot.label;
@@ -316,7 +320,7 @@ impl Book {
                     state.condemn(Standing::Changed(fields.as_slice().into()), Some(shown(*offered)), read.end, label)
                 }
                 // What was marked or seen changed since this listing began is not acquitted by it.
-                Some(_) if unmarked(label.kind()) => state.acquit(read.start, label),
+                Some(_) if self.unmarked(label.kind(), &before) => state.acquit(read.start, label),
                 Some(_) => None,
             });
         }
@@ -328,12 +332,12 @@ impl Book {
     /// The server said that what it offers of this kind has changed: nothing known about the kind counts any more.
     pub fn mark_stale(&self, kind: Kind) {
         if let Some(mark) = self.marks.get(index(kind)) {
-            mark.fetch_add(1, Ordering::AcqRel);
+            mark.fetch_add(1, Ordering::SeqCst);
         }
         // A server may cry so in every event, and a mark walks all of a kind: only what was learned since is forgotten. Who
         // finds nothing to do waits for the mark that does it.
         let _marking = self.marking.get(index(kind)).map(|own| own.lock().unwrap_or_else(PoisonError::into_inner));
-        if !self.known.get(index(kind)).is_some_and(|known| known.swap(false, Ordering::AcqRel)) {
+        if !self.known.get(index(kind)).is_some_and(|known| known.swap(false, Ordering::SeqCst)) {
             return;
         }
         for slot in self.slots.get(index(kind)).into_iter().flat_map(HashMap::values) {

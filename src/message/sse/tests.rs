@@ -213,6 +213,19 @@ fn split<'a>(input: &'a [u8], at: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     at.windows(2).map(|pair| &input[pair[0]..pair[1]]).collect()
 }
 
+/// A burst of small events is no reason to hold as much memory until the stream ends.
+#[test]
+fn what_waits_holds_little_more_than_what_is_pending() {
+    for (burst, pending) in [(":x\n", ""), ("data: x\n\n", "data: y"), ("data: x\r\r", "\u{FEFF}")] {
+        let mut framer = Framer::new(1 << 20);
+        framer.push(burst.repeat((1 << 20) / burst.len()).as_bytes());
+        framer.push(pending.as_bytes());
+        assert_eq!(framer.by_ref().filter(Result::is_err).count(), 0);
+        assert!(framer.buffer.capacity() <= ROOM, "{burst:?}: {}", framer.buffer.capacity());
+        assert_eq!(framer.finish(), pending.as_bytes());
+    }
+}
+
 proptest! {
     #[test]
     fn any_split_gives_the_same_frames(

@@ -195,6 +195,25 @@ fn every_mark_counts_for_what_was_learned_before_it() {
     assert_eq!(shelf.verdict("a", 7), Verdict::Stale, "a condemnation is learned too");
 }
 
+/// The mark comes before, between or behind the slots that the listing settles: each time it counts for all of them.
+#[test]
+fn a_mark_at_any_moment_of_a_listing_under_way_counts() {
+    let shelf = Shelf::new();
+    let honest = listing(&HONEST);
+    for _ in 0..3000 {
+        let (before, both) = (shelf.book.marks(), std::sync::Barrier::new(2));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                both.wait();
+                shelf.book.mark_stale(Kind::Tool);
+            });
+            both.wait();
+            shelf.book.settle(&honest, shelf.at(2)..shelf.at(3), before);
+        });
+        assert_eq!((shelf.verdict("a", 3), shelf.verdict("b", 3)), (Verdict::Stale, Verdict::Stale));
+    }
+}
+
 #[test]
 fn a_name_again_and_again_in_one_listing_is_told_by_its_first_change() {
     let shelf = Shelf::new();
