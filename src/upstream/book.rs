@@ -202,6 +202,18 @@ impl Book {
         }
     }
 
+    /// What `before` was told after [`Book::take_over`] counts here too: each kind that it marked stale since is stale.
+    pub fn catch_up(&self, before: &Self) {
+        let theirs = before.marks();
+        for kind in Kind::ALL {
+            let (Some(own), Some(theirs)) = (self.marks.get(index(kind)), theirs.get(index(kind))) else { continue };
+            // Beyond theirs: a listing that was asked for between two of their marks is confirmed by neither book.
+            if own.fetch_max(*theirs, Ordering::SeqCst) < *theirs {
+                self.mark_stale(kind);
+            }
+        }
+    }
+
     /// Whether this is the book of exactly this record.
     #[must_use]
     pub fn is_about(&self, record: &Record) -> bool {

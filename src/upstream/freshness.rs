@@ -21,7 +21,7 @@
 mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
@@ -59,6 +59,8 @@ pub struct Freshness {
     last: Mutex<Option<Outcome>>,
     /// Whether anyone asked for a verdict since the background last listed.
     asked: AtomicBool,
+    /// What took its place at a reload.
+    next: OnceLock<Weak<Freshness>>,
     listed: AtomicU64,
     failed: AtomicU64,
 }
@@ -107,6 +109,14 @@ impl Freshness {
         Self::from_source(server, book, source, Some(client), patience, before)
     }
 
+    /// Takes the place of `before`, to be called before any call is decided by this one. What the server said between the
+    /// loading of a configuration and now counts, and so does what it says on a stream that has not gone on to this one yet.
+    pub fn succeed(self: &Arc<Self>, before: &Self) {
+        // Only once, and first: what is said from here on comes here by itself.
+        let _ = before.next.set(Arc::downgrade(self));
+        self.book.catch_up(&before.book);
+    }
+
     /// Whether this is the freshness of exactly this record.
     #[must_use]
     pub fn is_about(&self, record: &Record, interval: Duration) -> bool {
@@ -133,6 +143,7 @@ impl Freshness {
             flight: before.map(|before| Arc::clone(&before.flight)).unwrap_or_default(),
             last: Mutex::new(last),
             asked: AtomicBool::new(false),
+            next: OnceLock::new(),
             listed: AtomicU64::new(before.map_or(0, |before| before.listed.load(Ordering::Relaxed))),
             failed: AtomicU64::new(before.map_or(0, |before| before.failed.load(Ordering::Relaxed))),
         })
@@ -176,6 +187,9 @@ impl Freshness {
     /// A `list_changed` of this kind passed: the next call lists first.
     pub fn mark_stale(&self, kind: Kind) {
         self.book.mark_stale(kind);
+        if let Some(next) = self.next.get().and_then(Weak::upgrade) {
+            next.mark_stale(kind);
+        }
     }
 
     /// Lists the server unless that was done since `now`, when the caller found [`Verdict::Stale`]. Everyone waits for the

@@ -191,6 +191,7 @@ impl Reloader {
         self.counters.follow(&snapshot.known());
         self.kept = kept;
         *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = drain;
+        succeed(&snapshot, &before);
         self.service.replace(Arc::clone(&snapshot), max_streams);
         follow(&snapshot, Some(&before));
         let (generation, digest) = (self.service.generation(), contents.digest());
@@ -212,6 +213,18 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     };
     std::thread::Builder::new().name("reload".to_owned()).spawn(work).ok()?;
     heard.await.ok()
+}
+
+/// What a server said while the new snapshot was loaded counts in it.
+fn succeed(snapshot: &Snapshot, before: &Snapshot) {
+    for server in snapshot.servers() {
+        let old = before.servers().iter().find(|old| old.name == server.name).and_then(|old| old.freshness.as_ref());
+        if let (Some(own), Some(old)) = (&server.freshness, old)
+            && !Arc::ptr_eq(own, old)
+        {
+            own.succeed(old);
+        }
+    }
 }
 
 /// Starts what goes on beside the calls for as long as a snapshot's parts live: secrets' files are followed, the issuers' keys

@@ -205,3 +205,34 @@ async fn a_caller_waits_no_longer_than_for_one_page() {
     drop(flight);
     assert_eq!(stage.call("a").await, Ok(Verdict::Fresh));
 }
+
+/// A reload copies what is known and takes force later; what the server says in between, and on streams that have not gone on
+/// to the new one yet, is not lost.
+#[tokio::test(start_paused = true)]
+async fn what_changed_while_a_configuration_was_loaded_is_stale_in_it() {
+    let stage = stage();
+    let verdicts = |freshness: &Arc<Freshness>| ["a", "prompt:p"].map(|name| freshness.verdict(&label(name), clock()));
+    assert_eq!(stage.call("a").await, Ok(Verdict::Fresh));
+    let reloaded = || {
+        let mut book = Book::new(&record(), MINUTE);
+        book.take_over(&stage.freshness.book);
+        let source = Box::new(|_| -> futures_util::future::BoxFuture<'static, _> {
+            Box::pin(std::future::ready(Err(ListingFault::Interrupted)))
+        });
+        let patience = Duration::from_secs(5);
+        Freshness::from_source("cases".into(), book, source, None, patience, Some(&stage.freshness))
+    };
+    let refused = reloaded();
+    let next = reloaded();
+    assert_eq!(verdicts(&next), [Verdict::Fresh, Verdict::Fresh]);
+    let between = stage.freshness.marks();
+    stage.freshness.mark_stale(Kind::Tool);
+    assert_eq!(verdicts(&next), [Verdict::Fresh, Verdict::Fresh], "nobody decides by it yet");
+    next.succeed(&stage.freshness);
+    assert_eq!(verdicts(&next), [Verdict::Stale, Verdict::Fresh]);
+    assert!(next.marks()[0] > stage.freshness.marks()[0] && next.marks()[0] > between[0]);
+    stage.freshness.mark_stale(Kind::Prompt);
+    assert_eq!(verdicts(&next), [Verdict::Stale, Verdict::Stale]);
+    // A configuration that was not taken is told nothing.
+    assert_eq!(verdicts(&refused), [Verdict::Fresh, Verdict::Fresh]);
+}
